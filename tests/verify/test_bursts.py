@@ -20,11 +20,12 @@ from planaria.verify.cases import CASES, Case
 from planaria.verify.check import Search
 from planaria.verify.coins import Coins
 from planaria.verify.model import constants
+from planaria.verify.models.tree import TreeModel
 from planaria.verify.mutants import MUTANTS
 from planaria.verify.mutation import Mutant, mutated
 from planaria.verify.sample import chosen, draws, sampled
 from planaria.verify.sample import count as starts
-from planaria.verify.saved import SAVED, SECONDS, Saved
+from planaria.verify.saved import BURSTS, SECONDS, SavedBursts
 from planaria.verify.space import Schedule
 from planaria.verify.wide import Wide
 from verify_toys import Toy, ToyModel, Word
@@ -36,6 +37,7 @@ QUICK = [
     for it in CASES
     if it.model in WITHOUT_COINS and not (it.large or it.channel or it.start == "stale")
 ]
+SPEAKING = next(it for it in CASES if it.start == "speaking")
 CAUGHT = ("E3", "displaced", "contest", "called", "called anew", "E2", "calls")
 
 
@@ -66,10 +68,12 @@ def leads(plain: Search) -> set[tuple[bytes, int, bytes]]:
     return found
 
 
-@pytest.mark.parametrize("case", QUICK, ids=str)
+@pytest.mark.parametrize("case", [*QUICK, SPEAKING], ids=str)
 def test_bursts_lead_from_one_state_without_messages_to_another_as_all_orders_do(
-    case: Case,
+    case: Case, seeds: Callable[[int, int], int]
 ) -> None:
+    if case.large:
+        seeds(0, 1)
     plain, bursts = case.search(), case.bursts()
     plain.run()
     judged = bursts.run(bursts.model.firsts(), ALL)
@@ -157,6 +161,7 @@ def test_rule_that_is_left_out_is_found_in_bursts(name: str) -> None:
     assert found == {it.kind for it in plain.findings}
 
 
+@pytest.mark.parametrize("start", ["resting", "speaking"])
 @pytest.mark.parametrize(
     ("rule", "old", "new"),
     [
@@ -165,13 +170,24 @@ def test_rule_that_is_left_out_is_found_in_bursts(name: str) -> None:
     ],
 )
 def test_a_bent_rule_of_the_tree_is_found_although_questions_are_heard_at_once(
-    rule: str, old: str, new: str
+    rule: str, old: str, new: str, start: str
 ) -> None:
     bent = Mutant(rule, "", f"tree.place:TreePlace.{rule}", old, new, "")
     with mutated(bent):
-        bursts = Case("tree", 2, "resting", delay=1).bursts()
+        bursts = Case("tree", 2, start, delay=1).bursts()
         assert set(run(bursts)) == {"trap", "livelock"}
     assert bursts.passing.heard
+
+
+def test_a_dht_with_a_contact_that_is_not_beside_everybody_is_not_heard_at_once(
+    monkeypatch: pytest.MonkeyPatch, seeds: Callable[[int, int], int]
+) -> None:
+    """Who is called from afar remembers the caller, until who stands between them speaks."""
+    seeds(0, 1)
+    monkeypatch.setattr(TreeModel, "contacts", (0, 1))
+    bursts = Case("tree", 3, "speaking", delay=1).bursts()
+    with pytest.raises(UsageError, match=r"not the same at any time: .*Check"):
+        bursts.run(chosen(bursts.model, [700]), ALL)
 
 
 def test_drawn_starts_of_the_tree_of_three_heal(seeds: Callable[[int, int], int]) -> None:
@@ -226,14 +242,14 @@ def test_a_search_that_is_resumed_finds_what_one_that_was_not_stopped_does(tmp_p
     case = Case("tree", 2, "links", delay=1)
     whole = shown(case.bursts())
 
-    def saved() -> Saved:
-        return Saved(tmp_path, "same", partial(next, count(0, SECONDS)))
+    def saved() -> SavedBursts:
+        return SavedBursts(tmp_path, "same", partial(next, count(0, SECONDS)))
 
     part = Bursts(case.bursts().model, Schedule(0, 1), saved())
     with pytest.raises(UsageError, match="--states"):
         part.run(part.model.firsts(), 30_000)
     assert 0 < part.expanded < len(part) < 523
-    assert (tmp_path / SAVED).exists()
+    assert (tmp_path / BURSTS).exists()
     again = Bursts(part.model, Schedule(0, 1), saved())
     assert shown(again) == whole
     done = Bursts(part.model, Schedule(0, 1), saved())
@@ -252,19 +268,11 @@ def test_faults_and_endless_messages_are_still_known_when_a_search_is_resumed(
     tmp_path: Path,
 ) -> None:
     for rule in ("leaves", "chats", "raises"):
-        first = Bursts(ToyModel(2, rule), Schedule(), Saved(tmp_path / rule, rule))
-        again = Bursts(ToyModel(2, rule), Schedule(), Saved(tmp_path / rule, rule))
+        first = Bursts(ToyModel(2, rule), Schedule(), SavedBursts(tmp_path / rule, rule))
+        again = Bursts(ToyModel(2, rule), Schedule(), SavedBursts(tmp_path / rule, rule))
         found = run(first)
         assert run(again) == found != {}
         assert again.cells.troubles == []  # nothing is taken again
-
-
-def test_another_search_is_not_taken_up(tmp_path: Path) -> None:
-    run(Case("tree", 1, "links", delay=1).bursts(tmp_path))
-    with pytest.raises(UsageError, match="holds another search: tree n=1"):
-        run(Case("tree", 2, "links", delay=1).bursts(tmp_path))
-    with pytest.raises(UsageError, match="holds another search"):
-        run(Case("tree", 1, "links", delay=1).bursts(tmp_path, "sample 2"))
 
 
 # Messages that pass
@@ -329,7 +337,7 @@ def test_a_message_that_does_not_pass_is_noticed(rule: str, said: str) -> None:
 
 
 def test_what_was_wrongly_heard_at_once_is_not_saved(tmp_path: Path) -> None:
-    saved = Saved(tmp_path, "other")
+    saved = SavedBursts(tmp_path, "other")
     with pytest.raises(UsageError, match="same"):
         run(Bursts(Asking(2, "other"), Schedule(0, 1), saved))
     assert not list(tmp_path.iterdir())
@@ -379,7 +387,6 @@ def test_bursts_are_printed_with_how_many_states_were_between(
     assert "fewer than 4.87% of all do" in capsys.readouterr().out
     assert main([*command, "--part", "0:1"]) == 2
     assert main([*command, "--parts", "2"]) == 2
-    assert main([*command[:-1], "--wide", "--resume", "nowhere"]) == 2
     with mutated(next(it for it in MUTANTS if it.name == "contest")):
         assert main(command) == 1
         assert "starts lead to one, as --part " in capsys.readouterr().out

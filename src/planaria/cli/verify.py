@@ -253,12 +253,10 @@ def _searched(case: Case, values: dict[str, Any]) -> Result:
 
 def _wide(case: Case, values: dict[str, Any], of: str = "") -> Wide:
     """A search without the ways to states."""
-    if not values["bursts"] and values["resume"] is not None:
-        raise UsageError("--resume goes with --bursts, or with neither --bursts nor --wide")
     if values["part"] is not None or values["out"] is not None:
         raise UsageError("--part and --out are of searches that keep the ways to states")
     directory = None if values["resume"] is None else Path(values["resume"])
-    return case.bursts(directory, of) if values["bursts"] else case.wide()
+    return (case.bursts if values["bursts"] else case.wide)(directory, of)
 
 
 def _searched_wide(case: Case, values: dict[str, Any]) -> Result:

@@ -17,7 +17,7 @@ from planaria.verify.cells import Cells, Codes, Numbers, Ways
 from planaria.verify.fair import Flags, Steps, distinct, livelocked
 from planaria.verify.model import First, Model
 from planaria.verify.passing import Passing
-from planaria.verify.saved import Saved
+from planaria.verify.saved import SavedBursts
 from planaria.verify.space import Schedule, Space
 from planaria.verify.wide import CHUNK, Judged, Wide, chunks
 
@@ -73,9 +73,9 @@ class Layer(Struct):
 class Bursts(Wide):
     """A model under a schedule in which messages are heard before the next timeout."""
 
-    def __init__(self, model: Model, schedule: Schedule, saved: Saved | None = None) -> None:
+    def __init__(self, model: Model, schedule: Schedule, kept: SavedBursts | None = None) -> None:
         super().__init__(model, schedule)
-        self.saved = saved
+        self.kept = kept
         self.numbers: dict[int, int] = {}  # of the states without messages, as they were found
         self.codes: list[int] = []
         self.after: list[tuple[int, int, int]] = []  # from which one, whose timeout, to which set
@@ -91,7 +91,7 @@ class Bursts(Wide):
         return Cells(space, self.passing)
 
     def _explore(self, firsts: Iterable[First], most: int, tick: Callable[[Wide], None]) -> None:
-        if self.saved is None or not self.saved.resume(self):
+        if self.kept is None or not self.kept.resume(self):
             self._begin(firsts)
         width = 1
         while self.expanded < len(self):
@@ -103,8 +103,8 @@ class Bursts(Wide):
             self.expanded += len(batch)
             each = (self.between - before) // len(batch) + 1
             width = max(1, min(2 * len(batch), ROOM // each))
-            if self.saved is not None:
-                self.saved.keep(self, at_once=self.expanded == len(self))
+            if self.kept is not None:
+                self.kept.keep(self, at_once=self.expanded == len(self))
         self.passing.confirm()
 
     def _begin(self, firsts: Iterable[First]) -> None:

@@ -18,7 +18,7 @@ from planaria.verify.models.mobile import MobileModel
 from planaria.verify.models.skipring import SkipRingModel
 from planaria.verify.models.sorted_ring import SortedRingModel
 from planaria.verify.models.tree import TreeModel
-from planaria.verify.saved import Saved
+from planaria.verify.saved import SavedBursts, SavedWide
 from planaria.verify.space import Schedule
 from planaria.verify.wide import Wide
 
@@ -53,18 +53,19 @@ class Case(Struct, frozen=True):
         model = find_model(self.model)(self.n, self.start)
         return Search(model, Schedule(self.channel, self.delay, self.fifo), part)
 
-    def wide(self) -> Wide:
-        """The same without the ways to states."""
-        plain = self.search()
-        return Wide(plain.model, plain.schedule)
-
-    def bursts(self, directory: Path | None = None, of: str = "") -> Bursts:
-        """The same, and only states without messages are kept; in this directory too.
+    def wide(self, directory: Path | None = None, of: str = "") -> Wide:
+        """The same without the ways to states; in this directory too.
 
         `of` names the starts if they are not all.
         """
         plain = self.search()
-        saved = None if directory is None else Saved(directory, f"{plain.key} {of}")
+        saved = None if directory is None else SavedWide(directory, f"{plain.key} {of}")
+        return Wide(plain.model, plain.schedule, saved)
+
+    def bursts(self, directory: Path | None = None, of: str = "") -> Bursts:
+        """The same again, and only states without messages are kept."""
+        plain = self.search()
+        saved = None if directory is None else SavedBursts(directory, f"{plain.key} {of}")
         return Bursts(plain.model, plain.schedule, saved)
 
     def __str__(self) -> str:
@@ -107,6 +108,7 @@ CASES: Sequence[Case] = (
     Case("tree", 2, "resting", delay=1),
     Case("tree", 2, "links", delay=1, large=True),
     Case("tree", 2, "searches", delay=1, large=True),
+    Case("tree", 2, "speaking", delay=1, large=True),
     Case("tree", 3, "links", delay=1, large=True),
     Case("leases", 2, "entries", delay=1),
     Case("leases", 2, "announced", delay=1, large=True),

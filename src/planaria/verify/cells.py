@@ -129,6 +129,12 @@ class Cells:
                 options.changed = True
         return found
 
+    def put_back(self, cells: list[list[Cell]]) -> None:
+        """Number these cells of each node as they were numbered when they were saved."""
+        for at, mine in enumerate(cells):
+            for own, inbox in mine:
+                self._cell(at, own, inbox)
+
     def _mail(self, sends: tuple[int, ...]) -> int:
         """The number of what one step sends, with the part that each node gets of it."""
         found = self.mails.get(sends)

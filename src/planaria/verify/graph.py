@@ -9,6 +9,7 @@ from msgspec import Struct, msgpack
 
 from planaria.core.codec import Codec, to_wire
 from planaria.core.errors import UsageError
+from planaria.verify.saved import read, write
 from planaria.verify.space import Raised, Space, State
 
 SAVED = "search.msgpack"
@@ -114,22 +115,20 @@ class Graph:
 
     def save(self, directory: Path, key: str) -> None:
         """Write all that was found, so that the same search can be resumed."""
-        directory.mkdir(parents=True, exist_ok=True)
         space = self.space
         flying = [(source, target, to_wire(it)) for source, target, it in space.messages]
         arrays = [it.tobytes() for it in (self.parents, self.ways, self.edges, self.offsets)]
         arrays.append(bytes(self.cuts))
         rest = (self.transitions, self.starts, space.cut, space.coins.thinned, self.troubles)
         data = msgpack.encode((key, space.locals, flying, self.states, arrays, rest))
-        partial = directory / f"{SAVED}.part"
-        partial.write_bytes(data)
-        partial.replace(directory / SAVED)
+        write(directory / SAVED, lambda file: file.write(data))
 
     def resume(self, directory: Path, key: str) -> bool:
         """Take up a search that was saved; False if there is none; another one is an error."""
         if not (directory / SAVED).exists():
             return False
-        data = msgpack.decode((directory / SAVED).read_bytes(), type=_Saved)
+        with read(directory / SAVED) as file:
+            data = msgpack.decode(file.read(), type=_Saved)
         if data[0] != key:
             raise UsageError(f"{directory} holds another search: {data[0]}")
         space, codec = self.space, Codec(self.space.model.messages)

@@ -1,21 +1,27 @@
-"""A search by bursts on disk: what was found so far, so that the same search can go on."""
+"""Searches on disk: what was found so far, so that the same search can go on."""
 
 import time
 from collections.abc import Callable
+from hashlib import blake2b, file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
+import numpy as np
 from msgspec import msgpack
 
+from planaria.core.codec import Codec, to_wire
 from planaria.core.errors import UsageError
 
 if TYPE_CHECKING:
     from planaria.verify.bursts import Bursts
+    from planaria.verify.cells import Codes
+    from planaria.verify.wide import Wide
 
-SAVED = "bursts.msgpack"
+BURSTS, WIDE = "bursts.msgpack", "wide.arrays"
 SECONDS = 120  # between two times
+SEAL = blake2b().digest_size  # bytes, at the beginning of a file, that say whether it is whole
 _Numbers = tuple[int, int, int, int, bool]
-_Search = tuple[
+_Bursts = tuple[
     str,
     list[bytes],
     list[tuple[int, ...]],
@@ -25,6 +31,33 @@ _Search = tuple[
     dict[str, list[int]],
     _Numbers,
 ]
+_Wire = tuple[int | None, int, bytes]
+_Cells = list[list[tuple[int, tuple[int, ...]]]]
+_Wide = tuple[str, list[bytes], list[_Wire], _Cells, tuple[int, int, int]]
+
+
+def write(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
+    """Have a file filled, seal it, and put it in its place whole: who is killed leaves the old."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.part")
+    with partial.open("w+b") as file:
+        file.write(bytes(SEAL))
+        fill(file)
+        file.seek(SEAL)
+        seal = file_digest(file, blake2b).digest()
+        file.seek(0)
+        file.write(seal)
+    partial.replace(path)
+
+
+def read(path: Path) -> IO[bytes]:
+    """A file that was written so, behind its seal. Raises UsageError if it is damaged."""
+    file = path.open("rb")
+    if file.read(SEAL) != file_digest(file, blake2b).digest():
+        file.close()
+        raise UsageError(f"{path} is damaged, or of an older version: remove it to begin anew")
+    file.seek(SEAL)
+    return file
 
 
 class Saved:
@@ -35,6 +68,18 @@ class Saved:
     ) -> None:
         self.directory, self.key, self.clock = directory, key, clock
         self.due = clock() + SECONDS
+
+    def _write(self, name: str, fill: Callable[[IO[bytes]], object]) -> None:
+        write(self.directory / name, fill)
+        self.due = self.clock() + SECONDS
+
+    def _same(self, key: str) -> None:
+        if key != self.key:
+            raise UsageError(f"{self.directory} holds another search: {key}")
+
+
+class SavedBursts(Saved):
+    """Of a search by bursts."""
 
     def keep(self, bursts: "Bursts", *, at_once: bool = False) -> None:
         """Write what was found, if it is time.
@@ -52,25 +97,20 @@ class Saved:
         numbers = (*rest, space.coins.thinned)
         sets = bursts.sets.members
         data = (self.key, space.locals, states, starts, bursts.after, sets, faulty, numbers)
-        self.directory.mkdir(parents=True, exist_ok=True)
-        partial = self.directory / f"{SAVED}.part"
-        partial.write_bytes(msgpack.encode(data))
-        partial.replace(self.directory / SAVED)
-        self.due = self.clock() + SECONDS
+        self._write(BURSTS, lambda file: file.write(msgpack.encode(data)))
 
     def resume(self, bursts: "Bursts") -> bool:
         """Take up what was saved; False if there is nothing; another search is an error."""
-        path = self.directory / SAVED
+        path = self.directory / BURSTS
         if not path.exists():
             return False
-        key, own, states, starts, after, sets, faulty, numbers = msgpack.decode(
-            path.read_bytes(), type=_Search
-        )
-        if key != self.key:
-            raise UsageError(f"{self.directory} holds another search: {key}")
+        with read(path) as file:
+            data = msgpack.decode(file.read(), type=_Bursts)
+        key, own, states, starts, after, sets, faulty, numbers = data
+        self._same(key)
         cells = bursts.cells
-        for data in own:
-            cells.space.local(data)
+        for it in own:
+            cells.space.local(it)
         bursts.codes = [cells.code(it) for it in states]
         bursts.numbers = {code: number for number, code in enumerate(bursts.codes)}
         bursts.starts = [bursts.codes[it] for it in starts]
@@ -81,3 +121,47 @@ class Saved:
         bursts.expanded, bursts.transitions, bursts.between, bursts.longest, thinned = numbers
         cells.space.coins.thinned = thinned
         return True
+
+
+class SavedWide(Saved):
+    """Of a search of packed states, at the beginning of a level.
+
+    States are numbers of cells, so cells, and what they are made of, are put back in their order.
+    What each cell may do is asked again.
+    """
+
+    def keep(self, wide: "Wide", level: "Codes", *, at_once: bool = False) -> None:
+        """Write what was found and what is next, if it is time."""
+        if not at_once and self.clock() < self.due:
+            return
+        space, runs = wide.cells.space, wide.known.runs
+        flying = [(source, target, to_wire(it)) for source, target, it in space.messages]
+        numbers = (len(runs), wide.expanded, wide.transitions)
+        data = (self.key, space.locals, flying, wide.cells.cells, numbers)
+
+        def fill(file: IO[bytes]) -> None:
+            np.save(file, np.frombuffer(msgpack.encode(data), dtype=np.uint8))
+            for codes in (np.array(wide.starts, dtype=np.uint64), level, *runs):
+                np.save(file, codes)
+
+        self._write(WIDE, fill)
+
+    def resume(self, wide: "Wide") -> "Codes | None":
+        """Take up what was saved, and say what is next; None if there is nothing to take up."""
+        path = self.directory / WIDE
+        if not path.exists():
+            return None
+        with read(path) as file:
+            key, own, flying, cells, numbers = msgpack.decode(np.load(file).data, type=_Wide)
+            self._same(key)
+            runs, wide.expanded, wide.transitions = numbers
+            arrays: list[Codes] = [np.load(file) for _ in range(2 + runs)]
+            starts, level, *wide.known.runs = arrays
+        space, codec = wide.cells.space, Codec(wide.model.messages)
+        for data in own:
+            space.local(data)
+        for source, target, wire in flying:
+            space.message(source, target, codec.decode(wire))
+        wide.cells.put_back(cells)
+        wide.starts = starts.tolist()
+        return level

@@ -17,6 +17,7 @@ from planaria.verify.cells import Cells, Codes, Ways
 from planaria.verify.check import Finding, Result
 from planaria.verify.fair import Flags, Steps, distinct, endless, livelocked
 from planaria.verify.model import First, Model, constants
+from planaria.verify.saved import SavedWide
 from planaria.verify.space import Schedule, Space
 
 CHUNK = 1 << 18  # states whose steps are taken at once
@@ -69,8 +70,8 @@ class Judged(Struct):
 class Wide:
     """A model under a schedule in which messages are heard before the next timeout."""
 
-    def __init__(self, model: Model, schedule: Schedule) -> None:
-        self.model = model
+    def __init__(self, model: Model, schedule: Schedule, saved: SavedWide | None = None) -> None:
+        self.model, self.saved = model, saved
         self.cells = self._cells(Space(model, schedule))
         self.known = Known()
         self.starts: list[int] = []
@@ -114,13 +115,17 @@ class Wide:
         )
 
     def _explore(self, firsts: Iterable[First], most: int, tick: Callable[["Wide"], None]) -> None:
-        space = self.cells.space
-        self.starts = [self.cells.code(space.first(it)) for it in firsts]
-        level = distinct(np.array(self.starts, dtype=np.uint64))
+        level = None if self.saved is None else self.saved.resume(self)
+        if level is None:
+            space = self.cells.space
+            self.starts = [self.cells.code(space.first(it)) for it in firsts]
+            level = distinct(np.array(self.starts, dtype=np.uint64))
         while len(level):
-            self.known.add(level)
-            if len(self) > most:
+            over = len(self) + len(level) > most
+            self._keep(level, at_once=over)
+            if over:
                 raise UsageError(f"more than --states {most:,}: nothing is judged before the end")
+            self.known.add(level)
             found = [np.zeros(0, dtype=np.uint64)]
             for chunk in chunks(level):
                 ways = self.cells.ways(chunk)
@@ -129,6 +134,12 @@ class Wide:
                 found.append(self.known.fresh(distinct(ways.codes)))
                 tick(self)
             level = distinct(np.concatenate(found))
+        self._keep(level, at_once=True)
+
+    def _keep(self, level: Codes, *, at_once: bool) -> None:
+        """Save what was found before this level, if it is to be saved, and it is time."""
+        if self.saved is not None:
+            self.saved.keep(self, level, at_once=at_once)
 
     def _judged(self) -> Judged:
         """Judge every state, and look for what must not be."""

@@ -1,6 +1,6 @@
 """The tree over a DHT that is right: hosts with any parent, any children, alive, dead or none."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -9,9 +9,9 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effects, Send
 from planaria.core.state import State, decode_state
-from planaria.protocols.dht.messages import AskFinger, Find
+from planaria.protocols.dht.messages import AskFinger, Find, Finger
 from planaria.protocols.dht.overlay import give_places
-from planaria.protocols.ring.messages import RingMessage
+from planaria.protocols.ring.messages import Check, Introduce, RingMessage
 from planaria.protocols.tree.node import TreeHost, TreeHostState
 from planaria.protocols.tree.overlay import TreeOverlay
 from planaria.verify.model import Constants
@@ -31,12 +31,27 @@ SMALLER = {
 }
 
 
-class RestingHost(TreeHost):
+class SpeakingHost(TreeHost):
+    """A host that numbers its questions anew from a timeout when none is under way.
+
+    Nothing is in flight then, and numbers of questions are compared with each other alone. It is
+    as any other else.
+    """
+
+    __slots__ = ()
+
+    def on_timeout(self) -> Effects:
+        """As any host."""
+        if not self.dht.lookups.pending:
+            self.dht.lookups.nonce = 0
+        return super().on_timeout()
+
+
+class RestingHost(SpeakingHost):
     """A host of a DHT that is right and says nothing of itself, but answers questions.
 
     What it would say changes nothing there (lemma L6 of the DHT), and lets its hearer review its
-    place; that is tried after every input, and must change nothing either. Nothing is in flight at
-    a timeout, so questions are numbered anew from there when none is under way.
+    place; that is tried after every input, and must change nothing either.
     """
 
     __slots__ = ()
@@ -50,12 +65,13 @@ class RestingHost(TreeHost):
 
     def on_timeout(self) -> Effects:
         """As any host, without the words of the ring and of the fingers."""
-        if not self.dht.lookups.pending:
-            self.dht.lookups.nonce = 0
         effects = super().on_timeout()
         if self.place.review():
             raise AssertionError("a word of the DHT would have begun a search")
         return [it for it in effects if not (isinstance(it, Send) and _upkeep(it.message))]
+
+
+KINDS: Mapping[str, type[TreeHost]] = {"resting": RestingHost, "speaking": SpeakingHost}
 
 
 def _upkeep(message: Message) -> bool:
@@ -67,21 +83,22 @@ class TreeModel(HostsModel):
 
     `links`: one child at most, no search under way. `searches`: and each believes that it searched
     for its keyset, or searches now although nothing is asked. `resting`: as `links`, of hosts whose
-    DHT says nothing of itself (only where messages are heard before timeouts).
+    DHT says nothing of itself; `speaking`: it does, but silence is not counted, and the contact is
+    the host in the middle (both only where messages are heard before timeouts).
     """
 
     name = "tree"
     messages = TreeOverlay.messages
-    starts = ("links", "searches", "resting")
-    passing = (Find,)
+    starts = ("links", "searches", "resting", "speaking")
+    passing = (Find, Check, Introduce, AskFinger, Finger)
     small = MappingProxyType({f"planaria.protocols.{name}": it for name, it in SMALLER.items()})
 
     overlay: ClassVar[TreeOverlay] = TreeOverlay()
 
     @property
     def constants(self) -> Constants:
-        """With a DHT at rest silence never comes."""
-        if self.start != "resting":
+        """Where silence is not counted it never comes."""
+        if self.start not in KINDS:
             return self.small
         return {**self.small, "planaria.protocols.ring.sorted_ring:SILENCE_MAX": FOREVER}
 
@@ -92,12 +109,18 @@ class TreeModel(HostsModel):
             "links": "",
             "searches": ", its search done, under way or none",
             "resting": ", their DHT at rest",
+            "speaking": ", their DHT speaking, silence not counted",
         }[self.start]
         return f"{self.n} hosts, parent and child of each any other, a dead one or none{more}"
 
+    @property
+    def contacts(self) -> tuple[NodeId, ...]:
+        """A DHT whose contact is beside everybody hears nothing new from calls."""
+        return (1,) if self.start == "speaking" and self.n == 3 else super().contacts
+
     def host(self, id: NodeId) -> TreeHost:
         """A host with a place in the tree."""
-        made = RestingHost if self.start == "resting" else TreeHost
+        made = KINDS.get(self.start, TreeHost)
         return made(id, self.overlay.space, self.overlay.tree, self.contacts)
 
     def choices(self) -> dict[NodeId, list[State]]:
@@ -125,8 +148,10 @@ class TreeModel(HostsModel):
         nonce = state.dht.lookups.nonce
         plain_member(state.dht)
         state.dht.lookups.nonce = nonce
+        if self.start in KINDS:
+            state.dht.ring.silence = {}
         if self.start == "resting":
-            state.dht.time, state.dht.ring.silence = 0, {}
+            state.dht.time = 0
         place = state.place
         place.age = min(place.age, REFRESH)
         place.answers.sort(key=lambda it: (it.owner, it.predecessor))
