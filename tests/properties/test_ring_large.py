@@ -14,7 +14,12 @@ from planaria.simulator.schedule import NAMED, load_schedule
 from planaria.simulator.trial import Spec, Trial, must_heal
 from ring_lab import RingLab
 
-LARGE = [(64, 4, 1000), (256, 0, 100), (1024, 0, 20)]  # size, seeds in a test and a campaign
+LARGE = [
+    (48, 4, 1000),
+    (64, 0, 1000),
+    (256, 0, 100),
+    (1024, 0, 20),
+]  # size, seeds in a test and a campaign
 STARTS = ["fresh", "wiped", "permuted", "crash50", "swapped", "corrupt"]
 
 
@@ -94,5 +99,5 @@ def test_large_ring_survives_every_named_nemesis(
     name: str, seeds: Callable[[int, int], int]
 ) -> None:
     for seed in range(seeds(1, 20)):
-        spec = Spec(seeds(24, 1000), seed, "legitimate", load_schedule(name), closure=3)
+        spec = Spec(seeds(16, 1000), seed, "legitimate", load_schedule(name), closure=3)
         must_heal(RingOverlay(supervisors=2), spec)

@@ -68,7 +68,7 @@ class Median(Rule):
         self.horizon.read_clock(seconds)
         self.horizon.on_timeout(list(self.horizon.votes))
         self.lo = self.horizon.lo
-        self.delivered.forget(self.horizon.oldest, lambda _: False)
+        self.delivered.forget(self.horizon.oldest(self.horizon.windows()), lambda _: False)
         oldest = min(window.lo for window in self.horizon.windows())
         return [time for time in stored if time < oldest]
 

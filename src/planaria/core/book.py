@@ -131,6 +131,7 @@ class Book:
         self.delivered = 0
         self.judged_since: float = -inf  # what was before is nobody's fault
         self._asked: dict[NodeId, tuple[float, Publish]] = {}
+        self._clients: dict[NodeId, list[Client]] = {}  # those in `subscriptions`, by node
         self._begun = 0  # subscriptions so far
         self._arrived: dict[bytes, int] = {}  # everywhere, when so many subscriptions had begun
 
@@ -312,6 +313,8 @@ class Book:
             self.breaches.append(Breach("unwanted", time, client, id))
 
     def _subscribe(self, time: float, client: Client, command: Subscribe) -> None:
+        if client not in self.subscriptions:
+            self._clients.setdefault(client[0], []).append(client)
         wishes = self.subscriptions.setdefault(client, [])
         if not any(it.command == command and it.until == inf for it in wishes):
             self._begun += 1
@@ -327,7 +330,7 @@ class Book:
     def _at(self, node: NodeId) -> list[tuple[Client, list[Subscription]]]:
         """The subscriptions of the present clients of `node`."""
         return [
-            (it, wishes)
-            for it, wishes in self.subscriptions.items()
+            (it, self.subscriptions[it])
+            for it in self._clients.get(node, ())
             if it == self.handed.client(node, it[1])
         ]

@@ -16,7 +16,7 @@ from msgspec import Struct
 from planaria.core.errors import UsageError
 from planaria.protocols.dht.keys import Keyset
 from planaria.protocols.tree.reference_tree import ReferenceTree
-from planaria.protocols.tree.search import KnownKeysets, neighbours
+from planaria.protocols.tree.search import KnownKeysets, parent
 
 Parents = Mapping[int, int | None]  # hosts named by their keys
 Edge = tuple[int, int]
@@ -94,7 +94,7 @@ def host_tree(tree: ReferenceTree, places: Sequence[int]) -> dict[int, int | Non
     view = Directory(tree, places)
     found: dict[int, int | None] = {}
     for position, place in enumerate(view.places):
-        above = neighbours(view.keyset(position), view).parent
+        above = parent(view.keyset(position), view)
         found[place] = None if above is None else above[1]
     return found
 

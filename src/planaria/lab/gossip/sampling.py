@@ -1,5 +1,6 @@
 """Random numbers by the million for the vectorised experiment, from the stream handed in."""
 
+from math import prod
 from random import Random
 
 import numpy as np
@@ -14,8 +15,7 @@ _SCALE = 2.0**-53
 
 def uniform(rng: Random, *shape: int) -> Floats:
     """Independent numbers, uniform in [0, 1)."""
-    count = int(np.prod(shape))
-    raw = np.frombuffer(rng.randbytes(8 * count), dtype="<u8")
+    raw = np.frombuffer(rng.randbytes(8 * prod(shape)), dtype="<u8")
     return ((raw >> np.uint64(11)).astype(np.float64) * _SCALE).reshape(shape)
 
 
@@ -26,12 +26,12 @@ def below(rng: Random, limit: int, *shape: int) -> Ints:
 
 def distinct(rng: Random, rows: int, count: int, limit: int) -> Ints:
     """For each of `rows` rows, `count` different numbers below `limit` (Floyd's algorithm)."""
-    chosen = np.empty((rows, count), dtype=np.int64)
+    chosen = np.empty((count, rows), dtype=np.int64)  # so that a column is in one piece
     for column, top in enumerate(range(limit - count, limit)):
         drawn = below(rng, top + 1, rows)
-        taken = (chosen[:, :column] == drawn[:, None]).any(axis=1)
-        chosen[:, column] = np.where(taken, top, drawn)
-    return chosen
+        taken = (chosen[:column] == drawn).any(axis=0)
+        chosen[column] = np.where(taken, top, drawn)
+    return chosen.T
 
 
 def others(rng: Random, rows: int, size: int, count: int) -> Ints:

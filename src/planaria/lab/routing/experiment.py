@@ -49,6 +49,8 @@ def simulate(
     times = np.sort(uniform(rng, publications)) * seconds
     source = below(rng, setting.leaves, publications)
     wanted = below(rng, setting.classes, publications)
+    by_class = np.lexsort((times, wanted))  # near each other, as they will be looked up
+    times, source, wanted = times[by_class], source[by_class], wanted[by_class]
     messages, crossed = 0.0, float(publications * setting.depth)
     saved: Floats = np.full(setting.classes, float(setting.links - setting.depth))
     wanted_below = _by_level(setting, leaf * setting.classes + topic, start, end)

@@ -6,6 +6,7 @@ the window is hidden at once, but deleted only after a grace in which nobody nea
 wrong clock, and a wrong setting, can be taken back.
 """
 
+from collections.abc import Iterable
 from statistics import median_low
 from typing import Annotated
 
@@ -207,10 +208,9 @@ class Horizon(Stateful):
         """What was published since may still be on its way; all is compared without a clock."""
         return TIME_MAX if self.now is None else max(0, self.present - ON_ITS_WAY_SECONDS)
 
-    @property
-    def oldest(self) -> int:
-        """What was last heard of before this second, nothing can bring back."""
-        return min(window.lo for window in self.windows()) - (self.retention.age or 0)
+    def oldest(self, windows: Iterable[Window]) -> int:
+        """What was last heard of before this second, nothing can bring back, by `windows`."""
+        return min(window.lo for window in windows) - (self.retention.age or 0)
 
     @property
     def window(self) -> Window:

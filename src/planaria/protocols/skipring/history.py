@@ -227,8 +227,8 @@ class History(Stateful):
         self.horizon.on_timeout(neighbours)
         self.staging.on_timeout(self.horizon.present)
         effects = [*self._show_window(), *self.reader.on_timeout()]
-        self.holdings.purge(self.horizon.windows())
-        self.holdings.forget(self.horizon.oldest)
+        self.holdings.purge(windows := self.horizon.windows())
+        self.holdings.forget(self.horizon.oldest(windows))
         checks = self.inspection.on_timeout()  # before the audit, which takes a doubt as seen to
         self.antientropy.on_timeout()
         checks += self.broadcast.on_timeout()

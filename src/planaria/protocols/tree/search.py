@@ -55,6 +55,14 @@ def neighbours(mine: Keyset, known: KnownKeysets) -> Neighbours:
     )
 
 
+def parent(mine: Keyset, known: KnownKeysets) -> Keyset | None:
+    """The neighbour above alone, by the same search."""
+    if isinstance(known.tree, WideTree):
+        return _wide_parent(mine, known)
+    low, high = known.tree.subtree(known.tree.topmost(mine))
+    return _parent(mine, low, high, known)
+
+
 def _parent(mine: Keyset, low: int, high: int, known: KnownKeysets) -> Keyset | None:
     """par(k) of Definition 3: of the hosts around my subtree the one with the deeper topmost key.
 

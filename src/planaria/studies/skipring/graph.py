@@ -177,29 +177,27 @@ def chord_congestion(n: int, seed: int) -> float:
     """The same in a Chord ring: random ids, fingers to the owners of id + 2^i, greedy routing."""
     chance = stream(seed, "chord")
     ids = sorted(chance.sample(range(1 << 32), n))
-    fingers = [_fingers(ids, here) for here in ids]
+    fingers = [_fingers(ids, at) for at in range(n)]
     load = [0] * n
     sources = _sample(list(range(n)), CONGESTION_SOURCES_MAX)
     for source in sources:
         for target in range(n):
             at = source
             while at != target:
-                at = _nearest(ids, fingers[at], at, target)
+                at = (at + _step(fingers[at], (target - at) % n)) % n
                 load[at] += at != target
     return max(load) / (n - 1) * n / len(sources)
 
 
-def _fingers(ids: Sequence[int], here: int) -> list[int]:
-    owners = [bisect(ids, (here + (1 << bit) - 1) % (1 << 32)) % len(ids) for bit in range(32)]
-    return list(dict.fromkeys(owners))
+def _fingers(ids: Sequence[int], at: int) -> list[int]:
+    """How many places on each finger of a place is, the nearest first."""
+    owners = (bisect(ids, (ids[at] + (1 << bit) - 1) % (1 << 32)) for bit in range(32))
+    return sorted({(owner - at) % len(ids) for owner in owners})
 
 
-def _nearest(ids: Sequence[int], fingers: Sequence[int], at: int, target: int) -> int:
-    """The finger that gets closest to the target without passing it."""
-    n = len(ids)
-    return max(
-        (f for f in fingers if (f - at) % n <= (target - at) % n), key=lambda f: (f - at) % n
-    )
+def _step(fingers: Sequence[int], away: int) -> int:
+    """The finger that gets closest to a target so far away without passing it."""
+    return fingers[bisect(fingers, away) - 1]
 
 
 def _sample(all_of_them: list[T], most: int) -> list[T]:

@@ -62,9 +62,9 @@ class Scale(Struct, frozen=True):
     exchanges: int
     wide: tuple[int, ...]  # of rings that a publication is sent through
     origins: int
+    chords: int = 5  # Chord rings, with random ids, that ours is compared with
 
 
-CHORDS = 5  # Chord rings, with random ids, that ours is compared with
 SCALES: Mapping[str, Scale] = {
     "quick": Scale(
         sizes=(16, 32, 128),
@@ -78,6 +78,7 @@ SCALES: Mapping[str, Scale] = {
         exchanges=3,
         wide=(16, 64, 256, 1_024),
         origins=8,
+        chords=3,
     ),
     "paper": Scale(
         sizes=(16, 64, 256, 1_024),
@@ -128,7 +129,7 @@ def _shapes(at: Scale) -> list[Experiment]:
     """What a legitimate ring is like, and what it does when it is left alone."""
     two: Grid = {"n": [SMALLEST, at.sizes[-1]]}
     shapes = (  # the same each time, but for Chord's rings beside ours
-        *crossed({"rules": ["ours"], **two}, range(1, 1 + CHORDS)),
+        *crossed({"rules": ["ours"], **two}, range(1, 1 + at.chords)),
         *crossed({"rules": ["printed"], **two}, [1]),
     )
     rule = ["ours", "printed", "prose", "proof"]
