@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from planaria.cli import bench as command
 from planaria.cli.main import main, planaria
 from planaria.network.bench import contender as module
 from planaria.network.bench import replay
@@ -94,6 +95,23 @@ def test_the_command_refuses_peers_that_nobody_knows(capsys: pytest.CaptureFixtu
     assert "unknown peer 'rabbit'" in capsys.readouterr().err
     shown = CliRunner().invoke(planaria, ["bench", "--help"]).output
     assert all(name in shown for name in PEERS)
+
+
+def test_peers_that_were_asked_for_begin_before_more_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A minute on a slow machine was over before the peer's turn came."""
+    begun: list[str] = []
+
+    async def measured(contenders: list[type[Contender]], *_: Any) -> dict[str, Round]:
+        begun.extend(it.name for it in contenders)
+        return dict.fromkeys(begun, Round(1.0, 1.0, 1.0, 1.0, 0))
+
+    monkeypatch.setattr(command, "compare", measured)
+    monkeypatch.setattr(module, "find_spec", lambda _: True)
+    said = CliRunner().invoke(planaria, ["bench", "--against", "zenoh,zmq", "--json"]).output
+    assert begun == ["planaria", "zenoh", "zmq", *OURS[1:]]
+    assert [*json.loads(said)["systems"]] == [*OURS, "zenoh", "zmq"]
 
 
 def test_late_joiners_read_all_of_the_past_and_leave_no_process(
