@@ -247,7 +247,7 @@ def test_a_search_that_is_resumed_finds_what_one_that_was_not_stopped_does(tmp_p
 
     part = Bursts(case.bursts().model, Schedule(0, 1), saved())
     with pytest.raises(UsageError, match="--states"):
-        part.run(part.model.firsts(), 30_000)
+        part.run(part.model.firsts(), 8_000)
     assert 0 < part.expanded < len(part) < 523
     assert (tmp_path / BURSTS).exists()
     again = Bursts(part.model, Schedule(0, 1), saved())
@@ -260,7 +260,7 @@ def test_a_search_that_is_resumed_finds_what_one_that_was_not_stopped_does(tmp_p
 def test_nothing_is_saved_before_it_is_time(tmp_path: Path) -> None:
     part = Case("tree", 2, "links", delay=1).bursts(tmp_path)
     with pytest.raises(UsageError, match="--states"):
-        part.run(part.model.firsts(), 30_000)
+        part.run(part.model.firsts(), 8_000)
     assert not list(tmp_path.iterdir())
 
 
