@@ -20,9 +20,9 @@ FILES = [
 
 def coupled(source: str) -> list[str]:
     """Functions that take more than one remainder or quotient of a seed."""
-    found: list[str] = []
-    if "seed" not in source:
-        return found
+    if "seed" not in source:  # as in most files, and to parse them takes long
+        return []
+    found = []
     for function in ast.walk(ast.parse(source)):
         if isinstance(function, ast.FunctionDef):
             taken = [

@@ -93,8 +93,13 @@ class Pending:
         return self._ack.done()
 
     def result(self, timeout: float | None = None) -> Ack:
-        """Wait for it; raises TimeoutError if it takes longer, and can be asked again."""
+        """Wait for it; raises TimeoutError if it takes longer, and can be asked again.
+
+        What is known stays known when the client is closed.
+        """
         timeout = _limit(timeout)
+        if self.done():
+            return self._ack.result()
 
         async def wait() -> Ack:
             return await asyncio.shield(self._ack)

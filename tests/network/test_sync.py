@@ -92,7 +92,15 @@ def test_a_script_publishes_without_waiting(gates: list[ReferenceGate]) -> None:
         assert not acks[0].done()
         gates[0].refuse_all = gates[1].refuse_all = None
         assert [ack.result().sequence for ack in acks] == list(range(len(acks)))
-        assert acks[0].done()
+        acks.append(client.try_publish(TOPIC, b"last"))
+    assert all(ack.done() for ack in acks)
+    assert acks[-1].result().sequence == len(acks) - 1
+    with planaria.sync.connect(servers(gates), insecure=True) as client:
+        gates[0].refuse_all = gates[1].refuse_all = ("full", "the disk is full")
+        never = client.try_publish(TOPIC, b"never")
+        client.close(flush=False)
+    with pytest.raises(UsageError, match="closed"):
+        never.result()
 
 
 def test_a_script_goes_on_at_another_node(gates: list[ReferenceGate]) -> None:

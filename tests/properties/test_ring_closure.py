@@ -34,7 +34,7 @@ LARGE = (63, 64, 65, 128)
 
 @pytest.mark.parametrize("n", [*SMALL, *LARGE])
 def test_legitimate_ring_stays_legitimate(n: int, seeds: Callable[[int, int], int]) -> None:
-    """In all 900 intervals, each judged at its end with everything in flight."""
+    """In all 928 intervals, each judged at its end with everything in flight."""
     intervals = seeds(40 if n <= 40 else 12, 5_000)
     lab = RingLab.legitimate(n, seed=n)
     assert not lab.violations()

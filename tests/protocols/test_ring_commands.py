@@ -163,13 +163,15 @@ def test_of_many_each_keeps_what_it_has_beside_its_payload() -> None:
     peer = peer_of(RingLab.legitimate(8))
     many = [
         Publish(TOPIC, b"plain"),
+        Publish(TOPIC, b"keyed", key=b"q"),
         Publish(TOPIC, b"named", headers={"a": "b"}),
         Publish(TOPIC, b"timed", key=b"k", timestamp=7),
     ]
     effects = peer.on_command(PublishMany(TOPIC, many))
     (deliver,) = [it for it in effects if isinstance(it, Deliver)]
-    plain, named, timed = deliver.publications
-    assert (plain.key, plain.headers) == (None, {})
+    plain, keyed, named, timed = deliver.publications
+    assert (plain.payload, plain.key, plain.headers) == (b"plain", None, {})
+    assert (keyed.payload, keyed.key, keyed.headers) == (b"keyed", b"q", {})
     assert (named.headers, named.timestamp) == ({"a": "b"}, plain.timestamp)
     assert (timed.key, timed.headers, timed.timestamp) == (b"k", {}, 7)
 

@@ -6,6 +6,7 @@ from planaria.core.errors import UsageError
 from planaria.verify.bound import Bound, bound
 from planaria.verify.cases import Case
 from planaria.verify.space import Schedule
+from toys import ROOT
 from verify_toys import ToyModel
 
 CASES = [
@@ -27,6 +28,13 @@ def test_no_more_is_reached_than_there_can_be(case: Case) -> None:
     assert all(len(mine) <= most for mine, most in zip(owns, found.locals, strict=True))
     assert len(space.messages) <= found.messages
     assert reached.states <= 10**found.digits * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("n", "digits"), [(3, "10.7"), (4, "29.8")])
+def test_the_page_says_how_large_the_spaces_of_build_ring_are_at_most(n: int, digits: str) -> None:
+    plain = Case("sorted-ring", n, "right").search()
+    assert f"{bound(plain.model, plain.schedule, 100_000).digits:.1f}" == digits
+    assert f"10^{digits}" in (ROOT / "docs" / "proofs" / "index.md").read_text(encoding="utf-8")
 
 
 def test_each_variable_and_each_message_counts() -> None:

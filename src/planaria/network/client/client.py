@@ -395,6 +395,6 @@ def connect(
         credentials=None if credentials is None else Path(text_of("credentials", credentials)),
         insecure=insecure,
     )
-    wait, doubt = seconds_of("patience", patience), flag_of("verify", verify)
-    access = Access(*shown(found, name), wait, doubt)
+    patience, verify = seconds_of("patience", patience), flag_of("verify", verify)
+    access = Access(*shown(found, name), patience, verify)
     return Client(Servers(found.servers), access, oneshot=flag_of("oneshot", oneshot))

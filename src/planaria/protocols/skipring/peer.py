@@ -319,8 +319,9 @@ def _draft(command: Publish) -> Draft:
 
 
 def _drafts(commands: Sequence[Publish]) -> list[Draft]:
-    """The same of many. Of payloads and keys alone, as nearly always, past the two calls that the
-    constructor of a tuple takes: whoever publishes spends most of a publication on them."""
+    """The same of many: of payloads and keys alone, as nearly always, past the calls that the
+    constructor of a named tuple takes, which are half of the time.
+    """
     new = tuple.__new__
     return [
         new(Draft, (it.payload, it.key, (), None))
