@@ -123,8 +123,9 @@ class Dissemination(Stateful):
     def repair(self) -> None:
         """A buffer may only name what the store holds; without walks nothing waits for a flood."""
         for table in (self.input, self.local, self.walking, self.hidden):
-            for id in [id for id in table if id not in self.store]:
-                del table[id]
+            if table and not table.keys() <= self.store.keys():
+                for id in [id for id in table if id not in self.store]:
+                    del table[id]
         for id in [id for id in self.walking if id not in self.hidden]:
             del self.walking[id]
         if not self.walk:

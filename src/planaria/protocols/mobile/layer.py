@@ -153,13 +153,12 @@ class Layer(Stateful):
         self.serial %= SERIALS
         self.lose(self.id)
         known = self.orientation.peers()
-        for peer, link in list(self.links.items()):
-            if link.possible(known=peer in known):
-                link.repair()
-            else:
+        links = self.links
+        for peer, link in list(links.items()):
+            if not link.repair(known=peer in known):
                 self.lose(peer)
-        for peer in known:
-            if self._state(peer) not in (UP, CLOSING):
+        for peer in known:  # asked at every message: a look, not a call
+            if peer not in links or links[peer].state not in (UP, CLOSING):
                 self.orientation.link_down(peer)
         self.orientation.repair()
         self.news.repair()

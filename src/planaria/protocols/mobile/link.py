@@ -26,12 +26,11 @@ class Link(Struct):
     replayed: bool = False
     outbox: Outbox = field(default_factory=Outbox)
 
-    def possible(self, *, known: bool) -> bool:
-        """Is this a state that there is, and the link known to the orientation if it is up?"""
-        return self.state in (ASKED, CLOSING) or (self.state == UP and known)
+    def repair(self, *, known: bool) -> bool:
+        """Counters, and numbers that are said, in their range.
 
-    def repair(self) -> None:
-        """Counters, and numbers that are said, in their range."""
+        False if there is no such state, or the orientation does not know a link that is up.
+        """
         if self.quiet < 0:
             self.quiet = 0
         if self.stale < 0:
@@ -42,6 +41,7 @@ class Link(Struct):
             self.ack = None
         if not 0 <= self.acks <= ACKS:
             self.acks = min(max(self.acks, 0), ACKS)
+        return (self.state == UP and known) or self.state in (ASKED, CLOSING)
 
     def in_order(self, serial: int) -> bool:
         """Is this beat newer than the last? Old words about an orientation must stay old."""
