@@ -1,5 +1,8 @@
 """Raw damage reaches every variable of a node, whoever forgot it, and nothing that is none."""
 
+import os
+import subprocess
+import sys
 from random import Random
 
 import pytest
@@ -128,6 +131,24 @@ def test_another_value_has_the_same_type(value: object) -> None:
     assert any(other != value for other in others)
     if isinstance(value, tuple):
         assert {tuple(map(type, other)) for other in others} == {(int, str)}
+
+
+def test_sets_are_damaged_and_shown_alike_under_every_hash_seed() -> None:
+    code = """if True:
+        from random import Random
+        from planaria.simulator.damage import _shown, mutated
+        names = [{"alpha", "beta", "gamma", "delta"}, frozenset({b"a", b"bb", b"ccc"})]
+        print([_shown(mutated(it, [1, 2], Random(seed))) for it in names for seed in range(20)])
+        print([_shown(it) for it in names])
+    """
+
+    def said(hash_seed: str) -> str:
+        env = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        words = [sys.executable, "-c", code]
+        return subprocess.run(words, env=env, capture_output=True, text=True, check=True).stdout
+
+    assert len(said("0")) > 1000
+    assert said("0") == said("1") == said("4711")
 
 
 @pytest.mark.parametrize("name", sorted(REGISTERED))

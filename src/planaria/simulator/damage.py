@@ -82,7 +82,9 @@ def damage(
 
 
 def _shown(value: Any) -> str:
-    """A copy is shown as its original is, wherever in memory it lies."""
+    """A copy is shown as its original is, wherever in memory it lies and whatever hashes are."""
+    if isinstance(value, set | frozenset):
+        return f"{{{', '.join(sorted(map(_shown, value)))}}}"
     return _ADDRESS.sub("", repr(value))
 
 
@@ -115,7 +117,8 @@ def mutated(value: Any, ids: Sequence[NodeId], rng: Random) -> Any:
         kept = [(key, it) for key, it in value.items() if rng.random() < 0.8]
         return type(value)((key, mutated(it, ids, rng)) for key, it in kept)  # type: ignore[call-arg]
     if isinstance(value, list | set | frozenset):
-        return type(value)(mutated(it, ids, rng) for it in value if rng.random() < 0.8)
+        those = value if isinstance(value, list) else sorted(value, key=_shown)
+        return type(value)(mutated(it, ids, rng) for it in those if rng.random() < 0.8)
     if type(value) is tuple:  # as long as it was: its length is part of its type
         return tuple(mutated(it, ids, rng) for it in value)
     if isinstance(value, Struct):
