@@ -1,5 +1,6 @@
 """Small experiments for the tests of sweeps, where workers can import them."""
 
+import io
 import os
 import tempfile
 import time
@@ -22,6 +23,12 @@ from planaria.verify.mutants import MUTANTS
 from planaria.verify.mutation import mutated
 
 Run = Callable[[Cell], Result]
+MEETING_SECONDS = 30.0  # for the one that comes first
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 def replay(cell: Cell) -> str:
@@ -44,6 +51,16 @@ def fragile(cell: Cell) -> Result:
 def sleepy(cell: Cell) -> Result:
     time.sleep(0.4)
     return times(cell)
+
+
+def meeting(cell: Cell) -> Result:
+    """1 if the cell of the same place whose x is the other was running at the same time."""
+    place, x = Path(str(cell.parameters["place"])), int(cell.parameters["x"])
+    (place / f"here-{x}").touch()
+    end = time.monotonic() + MEETING_SECONDS
+    while not (met := (place / f"here-{1 - x}").exists()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return Result({"value": float(met)})
 
 
 def mortal(cell: Cell) -> Result:

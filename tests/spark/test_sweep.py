@@ -12,11 +12,23 @@ from pyspark.sql import SparkSession
 
 from planaria.core.errors import UsageError
 from planaria.spark.grid import crossed
-from planaria.spark.progress import LINE_SECONDS, Meter, duration
+from planaria.spark.progress import LINE_SECONDS, Bars, Meter, duration
 from planaria.spark.store import Store
 from planaria.spark.sweep import Result, Sweep, Work, run_batch
 from planaria.spark.watch import Stopped, SweepFailed
-from spark_lab import contents, deadly, fragile, mortal, replay, sleepy, sweep, times, traced, work
+from spark_lab import (
+    Terminal,
+    contents,
+    deadly,
+    fragile,
+    mortal,
+    replay,
+    sleepy,
+    sweep,
+    times,
+    traced,
+    work,
+)
 
 pytest_plugins = ("spark_session",)
 
@@ -135,7 +147,7 @@ def test_a_place_that_a_worker_cannot_write_to_is_one_line(
     one = sweep(times, crossed({"x": [1]}, range(1)), tmp_path)
     (tmp_path / "summary").write_text("a file where a directory should be")
     with pytest.raises(UsageError, match=r"cannot (write|read) .*summary") as raised:
-        one._act(spark, [list(one.cells.values())], Meter("x", 1, 0, io.StringIO()))
+        one._act(spark, [list(one.cells.values())], Meter("x", 1, 0, Bars(io.StringIO())))
     assert "\n" not in str(raised.value)
 
 
@@ -168,16 +180,11 @@ def test_a_result_without_a_promised_column_is_an_error_row(tmp_path: Path) -> N
     assert report.failed == 1
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def test_progress_is_plain_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     stream = io.StringIO()
-    with Meter("hunt", 1000, 400, stream) as meter:
+    with Bars(stream) as bars, Meter("hunt", 1000, 400, bars) as meter:
         for done in (0, 5, 100, 100, 600):
             meter.show(done, done // 50)
             now += LINE_SECONDS
@@ -190,7 +197,7 @@ def test_progress_is_plain_lines_without_a_terminal(monkeypatch: pytest.MonkeyPa
 
 def test_progress_is_a_bar_in_a_terminal() -> None:
     stream = Terminal()
-    with Meter("hunt", 1000, 400, stream) as meter:
+    with Bars(stream) as bars, Meter("hunt", 1000, 400, bars) as meter:
         meter.show(100, 7)
     assert "500/1000" in stream.getvalue()
     assert "7 failed" in stream.getvalue()

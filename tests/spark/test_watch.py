@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -26,14 +25,6 @@ pytest_plugins = ("spark_session",)
 
 HUNT = ["hunt", "dht", "--seeds", "2", "--n", "1"]
 COMPARE = ["compare", "--n", "6", "--topics", "2", "--events", "3", "--seeds", "1"]
-
-
-@pytest.fixture
-def plain_ctrl_c() -> Iterator[None]:
-    """Without PySpark's handler, which cancels all jobs of the session, whosesoever they are."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def half() -> str:

@@ -10,40 +10,58 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 LINE_SECONDS = 10.0  # between two plain lines: a log should not be flooded
 
 
-class Meter:
-    """Shows done of total, rate, time left and failures; `show` may be called at any rate."""
+class Bars:
+    """Where meters show what they count: one bar below the other, if this is a terminal."""
 
-    def __init__(self, what: str, total: int, before: int, stream: TextIO | None = None) -> None:
-        self.what, self.total, self.before = what, total, before
-        self._stream = sys.stderr if stream is None else stream
-        self._started = self._said = time.monotonic()
-        self._last = (-1, -1)
-        self._bar: Progress | None = None
-        if self._stream.isatty():
-            self._bar = Progress(
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = sys.stderr if stream is None else stream
+        self.shown: Progress | None = None
+        if self.stream.isatty():
+            self.shown = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[rest]}"),
-                console=Console(file=self._stream),
+                console=Console(file=self.stream),
                 transient=True,
             )
-            self._task = self._bar.add_task(what, total=total, completed=before, rest="")
 
     def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
+        if self.shown is not None:
+            self.shown.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self.shown is not None:
+            self.shown.stop()
+
+
+class Meter:
+    """Shows done of total, rate, time left and failures; `show` may be called at any rate."""
+
+    def __init__(self, what: str, total: int, before: int, bars: Bars) -> None:
+        self.what, self.total, self.before = what, total, before
+        self._started = self._said = time.monotonic()
+        self._last = (-1, -1)
+        self._stream, self._bars = bars.stream, bars.shown
+
+    def __enter__(self) -> Self:
+        if self._bars is not None:
+            self._bar = self._bars.add_task(
+                self.what, total=self.total, completed=self.before, rest=""
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bars is not None:
+            self._bars.refresh()  # what was counted last
+            self._bars.remove_task(self._bar)
 
     def show(self, done: int, failed: int) -> None:
         """`done` cells, of which `failed`, since this run began."""
-        if self._bar is not None:
+        if self._bars is not None:
             rest = self._rest(done, failed)
-            self._bar.update(self._task, completed=self.before + done, rest=rest)
+            self._bars.update(self._bar, completed=self.before + done, rest=rest)
             return
         now, finished = time.monotonic(), self.before + done == self.total
         due = now - self._said >= LINE_SECONDS or finished

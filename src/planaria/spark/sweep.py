@@ -20,7 +20,7 @@ from planaria.core.errors import UsageError
 from planaria.core.ids import stable_hash
 from planaria.spark.checks import complete
 from planaria.spark.grid import Cell
-from planaria.spark.progress import Meter
+from planaria.spark.progress import Bars, Meter
 from planaria.spark.store import SUMMARY, Store, code_version
 from planaria.spark.watch import WorkerDied, watched
 
@@ -94,13 +94,20 @@ class Sweep:
             raise UsageError(f"{self.work.name} has no cell {key!r}")
         return self.work.run(self.cells[key])
 
-    def run(self, spark: SparkSession) -> int:
-        """Run what is missing and return how many cells that were."""
+    def run(self, spark: SparkSession, bars: Bars | None = None) -> int:
+        """Run what is missing and return how many cells that were.
+
+        `bars` are those of all sweeps that run at once, if several do.
+        """
+        if bars is None:
+            with Bars() as ours:
+                return self.run(spark, ours)
         todo = first = self.missing()
         while todo:
             marked = self.store.marked()
             batches = self._batches(todo, spark.sparkContext.defaultParallelism)
-            with Meter(self.work.name, len(self.cells), len(self.cells) - len(todo)) as meter:
+            before = len(self.cells) - len(todo)
+            with Meter(self.work.name, len(self.cells), before, bars) as meter:
                 try:
                     self._act(spark, batches, meter)
                 except WorkerDied:

@@ -7,13 +7,13 @@ own and the main thread, the only one that hears Ctrl-C, just waits for it.
 import re
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Executor, Future, wait
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 from py4j.protocol import Py4JError, Py4JNetworkError
-from pyspark import InheritableThread, SparkContext
+from pyspark import InheritableThread, SparkContext, inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -69,7 +69,7 @@ def watched(
             wait([made], LOOK_SECONDS)  # a `join` that is interrupted takes the thread for ended
             look()
     except KeyboardInterrupt:
-        _cancel(context, group, made)
+        _cancel(context, group, [made])
         raise Stopped(f"interrupted: {progress()}") from None
     try:
         return made.result(timeout=0)
@@ -77,13 +77,52 @@ def watched(
         raise _failure(name, error, progress()) from error
 
 
-def _cancel(context: SparkContext, group: str, made: Future[Made]) -> None:
+class Parts:
+    """Parts of watched work that pools of threads run; the first that fails ends the others.
+
+    Those of one pool begin in the order in which they were given.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._given: list[Future[Any]] = []
+
+    def give(self, pool: Executor, work: Callable[..., Made], *arguments: Any) -> Future[Made]:
+        """What `work` will have made of the arguments."""
+        ours = inheritable_thread_target(self._spark)  # Ctrl-C ends this, too
+        self._given.append(pool.submit(ours(work), *arguments))
+        return self._given[-1]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Wait for all. Raises what the first that failed raised."""
+        try:
+            if raised[0] is None:
+                wait(self._given, return_when=FIRST_EXCEPTION)
+                for it in self._given:
+                    if it.done():
+                        it.result()
+        finally:
+            self._abandon()
+
+    def _abandon(self) -> None:
+        """End what has not ended yet."""
+        for it in self._given:
+            it.cancel()
+        group = self._spark.sparkContext.getLocalProperty("spark.jobGroup.id")
+        if group is not None:  # else it would end whatever runs without a group
+            _cancel(self._spark.sparkContext, group, self._given)
+
+
+def _cancel(context: SparkContext, group: str, works: Sequence[Future[Any]]) -> None:
     """Again and again: between two actions there is nothing to cancel."""
     end = time.monotonic() + STOP_SECONDS_MAX
     with suppress(*SPARK_ERRORS):
-        while not made.done() and time.monotonic() < end:
+        while not all(it.done() for it in works) and time.monotonic() < end:
             context.cancelJobGroup(group)
-            wait([made], LOOK_SECONDS)
+            wait(works, LOOK_SECONDS)
 
 
 def _failure(name: str, error: Exception, progress: str) -> PlanariaError:

@@ -15,19 +15,20 @@ from typing import Any
 import pyarrow
 from msgspec import Struct
 from pyarrow import csv
-from pyspark import inheritable_thread_target
 from pyspark.sql import SparkSession
 
 from planaria.core.errors import UsageError, unknown
 from planaria.spark.checks import raised_in
+from planaria.spark.progress import Bars
 from planaria.spark.store import Store, code_version
 from planaria.spark.sweep import Result, Sweep, progress_line
-from planaria.spark.watch import watched
+from planaria.spark.watch import Parts, watched
 from planaria.studies.facts import Summary, summed
 from planaria.studies.report import Page, report
 from planaria.studies.study import SCALES, Experiment, Study, find_study, made
 
 REPORT = "report.html"
+SWEEPS_AT_ONCE = 2  # where one ends, cores have nothing to do: they begin with the next
 Sums = tuple[Summary, list[dict[str, Any]]]  # of one sweep, and what its simulations raised
 
 
@@ -68,13 +69,7 @@ class Reproduction:
         return watched(spark, "reproduce", ended, lambda: progress_line(sweeps, self.store))
 
     def _verdict(self, spark: SparkSession) -> Verdict:
-        """A sweep is summed up, and a page is made, while the next sweep runs."""
-        beside = ThreadPoolExecutor(1)
-        try:
-            coming = [self._study(spark, study, beside) for study in self.studies]
-            pages = [it.result() for it in coming]
-        finally:
-            beside.shutdown(cancel_futures=True)
+        pages = self._pages(spark)
         self.store.write(REPORT, report(pages, self.scale, self.version).encode())
 
         def gathered(name: str) -> list[dict[str, Any]]:
@@ -86,23 +81,28 @@ class Reproduction:
         place = f"{self.store.shown}/{REPORT}"
         return Verdict(gathered("claims"), gathered("checks"), raised, place)
 
+    def _pages(self, spark: SparkSession) -> list[Page]:
+        """A sweep is summed up, and a page is made, while the next sweeps run."""
+        with (
+            Bars() as bars,
+            ThreadPoolExecutor(SWEEPS_AT_ONCE) as running,
+            ThreadPoolExecutor(1) as beside,
+            Parts(spark) as parts,
+        ):
+            pages = []
+            for study in self.studies:
+                sums = {}
+                for it in self.experiments[study.name]:
+                    sweep = self.sweeps[study.name][it.name]
+                    ran = parts.give(running, sweep.run, spark, bars)
+                    sums[it.name] = parts.give(beside, _sums, spark, sweep, it, ran)
+                pages.append(parts.give(beside, self._page, study, sums))
+        return [it.result() for it in pages]
+
     def _sweep(self, study: str, experiment: Experiment) -> Sweep:
         work = experiment.work(study)
         place = self.store.below(f"sweeps/{work.name}")
         return Sweep(work, experiment.cells, place, share=experiment.share)
-
-    def _study(self, spark: SparkSession, study: Study, beside: ThreadPoolExecutor) -> Future[Page]:
-        """Run the sweeps of a study; the rest is done beside the next ones."""
-        sums: dict[str, Future[Sums]] = {}
-        for experiment in self.experiments[study.name]:
-            sweep = self.sweeps[study.name][experiment.name]
-            for it in sums.values():
-                if it.done():
-                    it.result()  # raises if all its cells did: no need to run the others
-            sweep.run(spark)
-            ours = inheritable_thread_target(spark)  # Ctrl-C cancels this, too
-            sums[experiment.name] = beside.submit(ours(partial(_sums, spark, sweep, experiment)))
-        return beside.submit(partial(self._page, study, sums))
 
     def _page(self, study: Study, sums: Mapping[str, Future[Sums]]) -> Page:
         """The page of a study that has been summed up; writes its tables and figures."""
@@ -124,7 +124,8 @@ class Reproduction:
         self.store.write(f"{name}.csv", sink.getvalue())
 
 
-def _sums(spark: SparkSession, sweep: Sweep, experiment: Experiment) -> Sums:
+def _sums(spark: SparkSession, sweep: Sweep, experiment: Experiment, ran: Future[int]) -> Sums:
+    ran.result()
     rows = sweep.rows(spark)
     found = summed(rows, experiment.summed)
     raised = raised_in(sweep.work.name, rows, len(sweep.cells)) if found.raised else []
