@@ -15,6 +15,7 @@ from planaria.cli.main import main
 from planaria.core.errors import UsageError
 from planaria.verify.bursts import Bursts
 from planaria.verify.cases import Case
+from planaria.verify.fields import Fields
 from planaria.verify.graph import SAVED
 from planaria.verify.model import Model
 from planaria.verify.saved import BURSTS, SECONDS, WIDE, SavedWide, read, write
@@ -100,6 +101,18 @@ def test_a_packed_search_that_is_stopped_goes_on_with_the_same_figures(
     assert shown(kept(plain.model, plain.schedule, tmp_path)) == whole
     done = kept(plain.model, plain.schedule, tmp_path)
     assert shown(done) == whole
+
+
+def test_a_search_goes_on_with_the_fields_that_were_made_wider(tmp_path: Path) -> None:
+    plain = LEAVING.search()
+    part = kept(plain.model, plain.schedule, tmp_path)
+    part.cells.fields = Fields([2] * part.cells.n)
+    with pytest.raises(Stopped):
+        part.run(part.model.firsts(), ALL, stop_after(9))
+    assert len(set(part.cells.fields.widths)) == 2
+    again = kept(plain.model, plain.schedule, tmp_path)
+    assert shown(again) == shown(LEAVING.wide())
+    assert again.cells.fields.widths == part.cells.fields.widths
 
 
 def test_a_packed_search_that_came_to_its_end_is_not_made_again(tmp_path: Path) -> None:

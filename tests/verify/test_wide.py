@@ -14,10 +14,11 @@ from planaria.cli.main import main
 from planaria.core.errors import UsageError
 from planaria.core.node import Effects, Node
 from planaria.verify.cases import CASES, Case
-from planaria.verify.cells import Ways, once
+from planaria.verify.cells import Cells, Codes, Ways, once
 from planaria.verify.check import Result, Search
 from planaria.verify.coins import Coins
 from planaria.verify.fair import Steps, endless, livelocked
+from planaria.verify.fields import Fields
 from planaria.verify.model import First, Model
 from planaria.verify.mutants import MUTANTS
 from planaria.verify.mutation import Mutant, mutated
@@ -293,3 +294,22 @@ def test_a_sample_is_printed_with_what_it_says_of_all(capsys: pytest.CaptureFixt
         assert "starts lead to one, as --part " in capsys.readouterr().out
     assert main(["verify", "sorted-ring", "--n", "3", "--wide", "--part", "0:3"]) == 2
     assert main(["verify", "sorted-ring", "--n", "3", "--wide", "--states", "9"]) == 2
+
+
+@pytest.mark.parametrize("bits", [4, 6, 9])
+@pytest.mark.parametrize("case", PACKED, ids=str)
+def test_narrow_fields_are_made_wider_and_nothing_else_changes(
+    case: Case, bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, widened = searched(case.wide()), []
+    widen = Cells.widen
+
+    def counted(cells: Cells) -> Callable[[Codes], Codes]:
+        widened.append(cells.fields.widths)
+        return widen(cells)
+
+    monkeypatch.setattr(Cells, "widen", counted)
+    wide = case.wide()
+    wide.cells.fields = Fields([bits] * wide.cells.n)
+    assert searched(wide) == expected
+    assert widened or max(map(len, wide.cells.cells)) <= 1 << bits

@@ -5,13 +5,15 @@ and on what is on its way to it: its *cell*. There are few cells, however many s
 state of the whole is a cell for each node, and (with rounds) who has had its timeout: 64 bits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from planaria.core.errors import UsageError
+from planaria.verify.fields import BITS, Fields, Full
 from planaria.verify.model import Flying
 from planaria.verify.passing import Passing
 from planaria.verify.space import AGES, TIMEOUT, Raised, Space, State
@@ -95,7 +97,7 @@ class Cells:
             )
         self.space, self.n, self.passing = space, space.n, passing
         self.rounds = bool(space.schedule.delay)
-        self.bits = (64 - (space.n if self.rounds else 0)) // space.n
+        self.fields = Fields.equal(space.n, rounds=self.rounds)
         self.cells: list[list[Cell]] = [[] for _ in range(self.n)]
         self.number_of: list[dict[Cell, int]] = [{} for _ in range(self.n)]
         self.own_of = [Column() for _ in range(self.n)]  # of each cell: which state of its node
@@ -113,12 +115,13 @@ class Cells:
     # Numbers for values
 
     def _cell(self, at: int, own: int, inbox: tuple[int, ...]) -> int:
-        """The number of a cell of a node."""
+        """The number of a cell of a node. Raises Full if there is no number left."""
         found = self.number_of[at].get((own, inbox))
         if found is None:
-            found = self.number_of[at][own, inbox] = len(self.cells[at])
-            if found >> self.bits:
-                raise UsageError(f"more than {found:,} cells of one node: no room in 64 bits")
+            found = len(self.cells[at])
+            if found >> self.fields.widths[at]:
+                raise Full(f"more than {found:,} cells of one node: no room in {BITS} bits")
+            self.number_of[at][own, inbox] = found
             self.cells[at].append((own, inbox))
             self.own_of[at].append(self._owns[at].setdefault(own, len(self._owns[at])))
             self.empty[at].append(not inbox)
@@ -129,8 +132,18 @@ class Cells:
                 options.changed = True
         return found
 
-    def put_back(self, cells: list[list[Cell]]) -> None:
+    def widen(self) -> Callable[[Codes], Codes]:
+        """Make room for more cells; how numbers of states are to be changed.
+
+        Raises UsageError if there is none.
+        """
+        before, counts = self.fields, [len(it) + 1 for it in self.cells]
+        self.fields = before.wider(counts, rounds=self.rounds)
+        return partial(before.moved, fields=self.fields)
+
+    def put_back(self, cells: list[list[Cell]], widths: list[int]) -> None:
         """Number these cells of each node as they were numbered when they were saved."""
+        self.fields = Fields(widths)
         for at, mine in enumerate(cells):
             for own, inbox in mine:
                 self._cell(at, own, inbox)
@@ -148,9 +161,9 @@ class Cells:
     def code(self, state: State) -> int:
         """The number of a state of the whole."""
         space, inboxes = self.space, self._sorted(state)
-        code = state[self.n] << (self.n * self.bits) if self.rounds else 0
+        code = state[self.n] << self.fields.top if self.rounds else 0
         for at in range(self.n):
-            code |= self._cell(at, state[at], inboxes[at]) << (at * self.bits)
+            code |= self._cell(at, state[at], inboxes[at]) << self.fields.shifts[at]
         assert space.head == self.n + self.rounds
         return code
 
@@ -163,23 +176,19 @@ class Cells:
 
     def state(self, code: int) -> State:
         """The state of the whole that has this number."""
-        cells = [self.cells[at][it] for at, it in enumerate(self._places(code))]
-        had = [code >> (self.n * self.bits)] if self.rounds else []
+        cells = [mine[self.fields.place(code, at)] for at, mine in enumerate(self.cells)]
+        had = [code >> self.fields.top] if self.rounds else []
         flying = self.space.ordered([it for _, inbox in cells for it in inbox])
         return (*(own for own, _ in cells), *had, *flying)
 
-    def _places(self, code: int) -> list[int]:
-        return [code >> (at * self.bits) & ((1 << self.bits) - 1) for at in range(self.n)]
-
     def inbox(self, code: int, at: int) -> list[Flying]:
         """What is in flight to one node in this state."""
-        _, inbox = self.cells[at][self._places(code)[at]]
+        _, inbox = self.cells[at][self.fields.place(code, at)]
         return [self.space.messages[it // AGES] for it in inbox]
 
     def of(self, codes: Codes, at: int) -> Numbers:
         """The cell of one node in each of these states."""
-        mask = np.uint64((1 << self.bits) - 1)
-        return (codes >> np.uint64(at * self.bits) & mask).astype(np.int64)
+        return self.fields.of(codes, at)
 
     def quiet(self, codes: Codes) -> NDArray[np.bool_]:
         """In which of these states is nothing in flight?"""
@@ -192,8 +201,7 @@ class Cells:
         """These states without what is in flight and who has had its timeout."""
         found = np.zeros(len(codes), dtype=np.uint64)
         for at in range(self.n):
-            own = self.own_of[at].array()[self.of(codes, at)]
-            found |= own.astype(np.uint64) << np.uint64(at * self.bits)
+            found |= self.fields.put(self.own_of[at].array()[self.of(codes, at)], at)
         return found
 
     # Steps
@@ -245,10 +253,10 @@ class Cells:
         """What comes of one node's timeout where it is due."""
         options, rows = self.wakes[at], np.arange(len(codes))
         if self.rounds:
-            bit = np.uint64(1 << (self.n * self.bits + at))
+            bit = np.uint64(1 << (self.fields.top + at))
             rows = np.flatnonzero((codes & bit) == 0)
             codes = codes | bit
-            over = np.uint64(((1 << self.n) - 1) << (self.n * self.bits))
+            over = np.uint64(((1 << self.n) - 1) << self.fields.top)
             codes = np.where(codes & over == over, codes & ~over, codes)
         for cell in self._unasked(options, self.of(codes[rows], at)):
             self._ask(options, at, cell, [(TIMEOUT, ())])
@@ -294,7 +302,7 @@ class Cells:
             told = np.arange(len(place)) if to == at else np.flatnonzero(parts)
             before = self.of(found[told], to)
             after = self._added(to, afters[option] if to == at else before, parts[told])
-            found[told] ^= (before ^ after).astype(np.uint64) << np.uint64(to * self.bits)
+            found[told] ^= self.fields.put(before ^ after, to)
         whose = np.full(len(place), HEARD, dtype=np.int8)
         return Ways(rows[place], found, leads[option].astype(np.bool_), whose)
 

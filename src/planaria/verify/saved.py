@@ -33,7 +33,7 @@ _Bursts = tuple[
 ]
 _Wire = tuple[int | None, int, bytes]
 _Cells = list[list[tuple[int, tuple[int, ...]]]]
-_Wide = tuple[str, list[bytes], list[_Wire], _Cells, tuple[int, int, int]]
+_Wide = tuple[str, list[bytes], list[_Wire], _Cells, list[int], tuple[int, int, int]]
 
 
 def write(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
@@ -137,7 +137,8 @@ class SavedWide(Saved):
         space, runs = wide.cells.space, wide.known.runs
         flying = [(source, target, to_wire(it)) for source, target, it in space.messages]
         numbers = (len(runs), wide.expanded, wide.transitions)
-        data = (self.key, space.locals, flying, wide.cells.cells, numbers)
+        cells = wide.cells
+        data = (self.key, space.locals, flying, cells.cells, cells.fields.widths, numbers)
 
         def fill(file: IO[bytes]) -> None:
             np.save(file, np.frombuffer(msgpack.encode(data), dtype=np.uint8))
@@ -152,7 +153,8 @@ class SavedWide(Saved):
         if not path.exists():
             return None
         with read(path) as file:
-            key, own, flying, cells, numbers = msgpack.decode(np.load(file).data, type=_Wide)
+            data = msgpack.decode(np.load(file).data, type=_Wide)
+            key, own, flying, cells, widths, numbers = data
             self._same(key)
             runs, wide.expanded, wide.transitions = numbers
             arrays: list[Codes] = [np.load(file) for _ in range(2 + runs)]
@@ -162,6 +164,6 @@ class SavedWide(Saved):
             space.local(data)
         for source, target, wire in flying:
             space.message(source, target, codec.decode(wire))
-        wide.cells.put_back(cells)
+        wide.cells.put_back(cells, widths)
         wide.starts = starts.tolist()
         return level

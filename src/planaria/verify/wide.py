@@ -16,6 +16,7 @@ from planaria.core.errors import UsageError
 from planaria.verify.cells import Cells, Codes, Ways
 from planaria.verify.check import Finding, Result
 from planaria.verify.fair import Flags, Steps, distinct, endless, livelocked
+from planaria.verify.fields import Full
 from planaria.verify.model import First, Model, constants
 from planaria.verify.saved import SavedWide
 from planaria.verify.space import Schedule, Space
@@ -117,24 +118,54 @@ class Wide:
     def _explore(self, firsts: Iterable[First], most: int, tick: Callable[["Wide"], None]) -> None:
         level = None if self.saved is None else self.saved.resume(self)
         if level is None:
-            space = self.cells.space
-            self.starts = [self.cells.code(space.first(it)) for it in firsts]
-            level = distinct(np.array(self.starts, dtype=np.uint64))
+            level = self._begun(firsts)
         while len(level):
             over = len(self) + len(level) > most
             self._keep(level, at_once=over)
             if over:
                 raise UsageError(f"more than --states {most:,}: nothing is judged before the end")
             self.known.add(level)
-            found = [np.zeros(0, dtype=np.uint64)]
-            for chunk in chunks(level):
-                ways = self.cells.ways(chunk)
-                self.expanded += len(chunk)
-                self.transitions += len(ways.codes)
-                found.append(self.known.fresh(distinct(ways.codes)))
-                tick(self)
-            level = distinct(np.concatenate(found))
+            level = self._next(level, tick)
         self._keep(level, at_once=True)
+
+    def _begun(self, firsts: Iterable[First]) -> Codes:
+        """Number the first states."""
+        for first in firsts:
+            state = self.cells.space.first(first)
+            try:
+                code = self.cells.code(state)
+            except Full:
+                self._widen()
+                code = self.cells.code(state)
+            self.starts.append(code)
+        return distinct(np.array(self.starts, dtype=np.uint64))
+
+    def _next(self, level: Codes, tick: Callable[["Wide"], None]) -> Codes:
+        """What the states of a level lead to that was not known."""
+        before = self.expanded, self.transitions
+        while True:
+            try:
+                return self._expand(level, tick)
+            except Full:
+                level = self._widen()(level)
+                self.expanded, self.transitions = before
+
+    def _expand(self, level: Codes, tick: Callable[["Wide"], None]) -> Codes:
+        found = [np.zeros(0, dtype=np.uint64)]
+        for chunk in chunks(level):
+            ways = self.cells.ways(chunk)
+            self.expanded += len(chunk)
+            self.transitions += len(ways.codes)
+            found.append(self.known.fresh(distinct(ways.codes)))
+            tick(self)
+        return distinct(np.concatenate(found))
+
+    def _widen(self) -> Callable[[Codes], Codes]:
+        """Give states new numbers, in the order of the old; how to change those of others."""
+        moved = self.cells.widen()
+        self.starts = moved(np.array(self.starts, dtype=np.uint64)).tolist()
+        self.known.runs = [moved(it) for it in self.known.runs]
+        return moved
 
     def _keep(self, level: Codes, *, at_once: bool) -> None:
         """Save what was found before this level, if it is to be saved, and it is time."""
