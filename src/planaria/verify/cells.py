@@ -119,7 +119,7 @@ class Cells:
         found = self.number_of[at].get((own, inbox))
         if found is None:
             found = len(self.cells[at])
-            if found >> self.fields.widths[at]:
+            if found == self.fields.sizes[at]:
                 raise Full(f"more than {found:,} cells of one node: no room in {BITS} bits")
             self.number_of[at][own, inbox] = found
             self.cells[at].append((own, inbox))
@@ -141,9 +141,9 @@ class Cells:
         self.fields = before.wider(counts, rounds=self.rounds)
         return partial(before.moved, fields=self.fields)
 
-    def put_back(self, cells: list[list[Cell]], widths: list[int]) -> None:
+    def put_back(self, cells: list[list[Cell]], sizes: list[int]) -> None:
         """Number these cells of each node as they were numbered when they were saved."""
-        self.fields = Fields(widths)
+        self.fields = Fields(sizes)
         for at, mine in enumerate(cells):
             for own, inbox in mine:
                 self._cell(at, own, inbox)
@@ -161,9 +161,9 @@ class Cells:
     def code(self, state: State) -> int:
         """The number of a state of the whole."""
         space, inboxes = self.space, self._sorted(state)
-        code = state[self.n] << self.fields.top if self.rounds else 0
+        code = state[self.n] * self.fields.top if self.rounds else 0
         for at in range(self.n):
-            code |= self._cell(at, state[at], inboxes[at]) << self.fields.shifts[at]
+            code += self._cell(at, state[at], inboxes[at]) * self.fields.units[at]
         assert space.head == self.n + self.rounds
         return code
 
@@ -177,7 +177,7 @@ class Cells:
     def state(self, code: int) -> State:
         """The state of the whole that has this number."""
         cells = [mine[self.fields.place(code, at)] for at, mine in enumerate(self.cells)]
-        had = [code >> self.fields.top] if self.rounds else []
+        had = [code // self.fields.top] if self.rounds else []
         flying = self.space.ordered([it for _, inbox in cells for it in inbox])
         return (*(own for own, _ in cells), *had, *flying)
 
@@ -201,7 +201,7 @@ class Cells:
         """These states without what is in flight and who has had its timeout."""
         found = np.zeros(len(codes), dtype=np.uint64)
         for at in range(self.n):
-            found |= self.fields.put(self.own_of[at].array()[self.of(codes, at)], at)
+            found += self.fields.put(self.own_of[at].array()[self.of(codes, at)], at)
         return found
 
     # Steps
@@ -253,11 +253,10 @@ class Cells:
         """What comes of one node's timeout where it is due."""
         options, rows = self.wakes[at], np.arange(len(codes))
         if self.rounds:
-            bit = np.uint64(1 << (self.fields.top + at))
-            rows = np.flatnonzero((codes & bit) == 0)
-            codes = codes | bit
-            over = np.uint64(((1 << self.n) - 1) << self.fields.top)
-            codes = np.where(codes & over == over, codes & ~over, codes)
+            had, bit, top = self.fields.had(codes), np.uint64(1 << at), np.uint64(self.fields.top)
+            rows = np.flatnonzero((had & bit) == 0)
+            over = (had | bit) == np.uint64((1 << self.n) - 1)  # the last: the next round begins
+            codes = np.where(over, codes - had * top, codes + bit * top)
         for cell in self._unasked(options, self.of(codes[rows], at)):
             self._ask(options, at, cell, [(TIMEOUT, ())])
         found = self._led(codes, rows, at, options)
@@ -302,7 +301,7 @@ class Cells:
             told = np.arange(len(place)) if to == at else np.flatnonzero(parts)
             before = self.of(found[told], to)
             after = self._added(to, afters[option] if to == at else before, parts[told])
-            found[told] ^= self.fields.put(before ^ after, to)
+            found[told] += self.fields.put(after - before, to)
         whose = np.full(len(place), HEARD, dtype=np.int8)
         return Ways(rows[place], found, leads[option].astype(np.bool_), whose)
 

@@ -138,7 +138,7 @@ class SavedWide(Saved):
         flying = [(source, target, to_wire(it)) for source, target, it in space.messages]
         numbers = (len(runs), wide.expanded, wide.transitions)
         cells = wide.cells
-        data = (self.key, space.locals, flying, cells.cells, cells.fields.widths, numbers)
+        data = (self.key, space.locals, flying, cells.cells, cells.fields.sizes, numbers)
 
         def fill(file: IO[bytes]) -> None:
             np.save(file, np.frombuffer(msgpack.encode(data), dtype=np.uint8))
@@ -154,7 +154,7 @@ class SavedWide(Saved):
             return None
         with read(path) as file:
             data = msgpack.decode(np.load(file).data, type=_Wide)
-            key, own, flying, cells, widths, numbers = data
+            key, own, flying, cells, sizes, numbers = data
             self._same(key)
             runs, wide.expanded, wide.transitions = numbers
             arrays: list[Codes] = [np.load(file) for _ in range(2 + runs)]
@@ -164,6 +164,6 @@ class SavedWide(Saved):
             space.local(data)
         for source, target, wire in flying:
             space.message(source, target, codec.decode(wire))
-        wide.cells.put_back(cells, widths)
+        wide.cells.put_back(cells, sizes)
         wide.starts = starts.tolist()
         return level
