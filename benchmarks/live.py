@@ -60,6 +60,8 @@ MARKS = (
     Mark("planaria", "zmq", "p50_ms", 2.0),
     Mark("planaria", "zmq", "p99_ms", 4.0),
     Mark("planaria-replay", "redis-streams", "replayed_per_s", 1.0),
+    Mark("planaria-replay-first", "redis-streams", "replayed_per_s", 1.0),
+    Mark("planaria", "redis-streams", "replayed_per_s", 1.0),
 )
 
 

@@ -14,7 +14,7 @@ from planaria.cli.main import main, planaria
 from planaria.network.bench import contender as module
 from planaria.network.bench import replay
 from planaria.network.bench.brokers import Nats
-from planaria.network.bench.clients import Clients, ReplayingClients
+from planaria.network.bench.clients import Clients, FirstClients, ReplayingClients
 from planaria.network.bench.contender import Contender
 from planaria.network.bench.contenders import OURS, PEERS, REPLAYS, contender
 from planaria.network.bench.embedded import Embedded
@@ -135,6 +135,15 @@ def test_late_joiners_read_all_of_the_past_and_leave_no_process(
     pids = [pid for past in pasts for it in past._processes for pid in it.pids]
     assert len(set(pids)) >= 6, "hub, three nodes, publisher and reader"
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_late_clients_come_to_the_node_of_the_publisher_or_each_to_a_new_one(
+    tmp_path: Path,
+) -> None:
+    publisher, *readers = range(1, 2 + replay.ROUNDS)
+    for kind in (ReplayingClients, FirstClients):
+        numbers = [kind(tmp_path, "", it).number(kind.nodes) for it in (publisher, *readers)]
+        assert len(set(numbers)) == (1 if kind is ReplayingClients else 1 + replay.ROUNDS)
 
 
 def test_a_late_joiner_that_misses_something_is_told(tmp_path: Path) -> None:

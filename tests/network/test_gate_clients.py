@@ -13,6 +13,7 @@ from planaria.network.client.messages import AskStatus, Failed, StatusIs, Stop, 
 from planaria.network.connection import Hello
 from planaria.network.gate import gate, ring, session
 from planaria.network.identity import found_cluster, issue
+from planaria.network.link import BULK_BYTES_MAX
 from planaria.network.tls import Credentials
 
 
@@ -32,6 +33,18 @@ def test_clients_are_bounded_and_the_next_is_told_to_go_elsewhere(
         await until(lambda: len(lab.gates[0].sessions) == 1)
         again = await lab.client(0)
         await again.ask(AskStatus, StatusIs)
+
+    run(connect, 1)
+
+
+def test_a_client_is_sent_less_ahead_than_a_node() -> None:
+    """There may be a thousand of them."""
+
+    async def connect(lab: Lab) -> None:
+        client = await lab.client(0)
+        await client.ask(AskStatus, StatusIs)
+        (connection,) = lab.gates[0].sessions
+        assert connection.link.bulk.bytes_max == gate.WINDOW_BYTES < BULK_BYTES_MAX
 
     run(connect, 1)
 

@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from planaria.core.message import Message
 from planaria.network.frames import Kind, Reader
 from planaria.network.link import ACKNOWLEDGED, BULK_BYTES_MAX, Link, Task
+from planaria.protocols.publications.push import PUSH_BYTES_MAX, PUSH_FRAMES_MAX
 
 
 class Said(Message, frozen=True, tag="network-test.said"):
@@ -99,6 +100,14 @@ def test_a_full_bulk_window_leaves_room_for_control() -> None:
         pass
     assert link.bulk.bytes <= BULK_BYTES_MAX
     assert link.offer(b"upkeep", Said(1), bulk=False)
+
+
+def test_a_bulk_window_holds_two_answers_of_anti_entropy() -> None:
+    """The next is asked for when the one before it has come, and that may not be on disk yet."""
+    link = Link()
+    frame = bytes(PUSH_BYTES_MAX + 1024)  # with what stands around its records
+    for _ in range(2 * PUSH_FRAMES_MAX):
+        assert link.offer(frame, Said(0), bulk=True)
 
 
 def test_acknowledging_what_was_never_sent_is_noticed() -> None:

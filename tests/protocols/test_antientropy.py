@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from antientropy_lab import ALL, TOPIC, Channel, held, peer, record
 from planaria.core.chance import stream
 from planaria.core.node import Send
-from planaria.protocols.publications import antientropy
-from planaria.protocols.publications.antientropy import PATIENCE, AntiEntropy
+from planaria.protocols.publications import exchanges
+from planaria.protocols.publications.antientropy import AntiEntropy
 from planaria.protocols.publications.antientropy_messages import Difference, Done, More, Push
+from planaria.protocols.publications.exchanges import PATIENCE
 from planaria.protocols.publications.push import PUSH_BYTES_MAX, PUSH_FRAMES_MAX
 from planaria.records.window import Window
 
@@ -83,7 +84,8 @@ def test_answers_that_bring_nothing_new_are_not_asked_for_again() -> None:
     channel.take = lambda target: lambda _: None  # type: ignore[method-assign]
     channel.send(two.on_digest(1, one.digest(0, ALL)))
     channel.run(40)
-    assert channel.tags.count("publications.push") == PUSH_FRAMES_MAX
+    told = ["publications.estimate", "publications.difference"]  # with the first frame
+    assert channel.tags == told + ["publications.push"] * (PUSH_FRAMES_MAX - 1)
 
 
 def test_who_holds_more_is_in_no_doubt_while_a_peer_catches_up() -> None:
@@ -172,7 +174,7 @@ def test_node_begins_two_exchanges_in_an_interval_and_slow_ones_hold_up_nobody()
 
 
 def test_node_answers_every_exchange_while_it_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(antientropy, "EXCHANGES_MAX", 3)
+    monkeypatch.setattr(exchanges, "EXCHANGES_MAX", 3)
     hub = peer(9, list(range(20)))
     others = [peer(id, list(range(id))) for id in range(1, 6)]
     answers = []
@@ -202,7 +204,7 @@ def test_chattering_peer_cannot_keep_an_exchange_open_for_ever() -> None:
     one = peer(1, [1])
     one.on_digest(2, peer(2, [2]).digest(0, ALL))
     number = one.exchanges[2].number
-    for _ in range(antientropy.LIFETIME + 1):
+    for _ in range(exchanges.LIFETIME + 1):
         one.on_message(More(TOPIC, 2, number, 77, 1))
         one.on_timeout()
     assert one.exchanges == {}

@@ -1,6 +1,7 @@
 """Which frames of an answer came is remembered by value: bytes in between change nothing."""
 
 from collections import deque
+from collections.abc import Sequence
 
 import pytest
 
@@ -21,9 +22,17 @@ from planaria.protocols.publications.exchange import (
     Exchange,
     count_frame,
 )
-from planaria.protocols.publications.push import FRAMING_BYTES, PUSH_BYTES_MAX, PUSH_FRAMES_MAX
+from planaria.protocols.publications.holdings import BODIES_MAX, Holdings
+from planaria.protocols.publications.push import (
+    FRAMING_BYTES,
+    PUSH_BYTES_MAX,
+    PUSH_FRAMES_MAX,
+    frames,
+)
 from planaria.protocols.skipring.arbitrary_history import corrupt_coming
-from planaria.records.record import TIME_MAX
+from planaria.records.lanes import Entry
+from planaria.records.memory import MemoryStore
+from planaria.records.record import TIME_MAX, Record
 
 ANSWER = PUSH_FRAMES_MAX * 4  # records
 
@@ -68,6 +77,26 @@ def test_replaced_by_their_bytes_peers_go_on_identically_in_a_long_answer(descen
     assert exchanged(ThroughBytes, descend=descend) == said
 
 
+@pytest.mark.parametrize("size", [10, PUSH_BYTES_MAX // 4 - 200, PUSH_BYTES_MAX + 1])
+def test_no_more_is_read_than_an_answer_and_a_frame_more(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer to a newcomer reads anew what it has no room for: two thirds of all, once."""
+    store, read = MemoryStore(), list[int]()
+    holdings = Holdings(store)
+    holdings.append([record(number, size=size) for number in range(6 * ANSWER)])
+    load = store._load
+
+    def counted(entries: Sequence[Entry]) -> list[Record | None]:
+        read.append(len(entries))
+        return load(entries)
+
+    monkeypatch.setattr(store, "_load", counted)
+    pushed = sum(map(len, frames(holdings.bodies(holdings.places(0, ALL)))))
+    assert pushed <= sum(read) <= pushed + max(read)
+    assert max(read) <= max(1, min(BODIES_MAX, PUSH_BYTES_MAX // size))
+
+
 def frame(number: int) -> Push:
     return Push(TOPIC, 2, number, [b"said"], [])
 
@@ -76,13 +105,13 @@ def test_frames_are_counted_after_their_exchange_is_over() -> None:
     coming: dict[int, Coming] = {}
     open_still: Exchange | None = Exchange(4, 0, 9, True)
     for _ in range(PUSH_FRAMES_MAX - 1):
-        assert count_frame(coming, frame(4), open_still) is None
+        assert count_frame(coming, frame(4), open_still, [], 0) is None
         open_still = None
-    cut = count_frame(coming, frame(4), None)
+    cut = count_frame(coming, frame(4), None, [], 0)
     assert cut is not None
     assert (cut.lo, cut.cut) == (0, 9)
-    assert count_frame(coming, frame(4), None) is None
-    assert count_frame(coming, frame(5), None) is None
+    assert count_frame(coming, frame(4), None, [], 0) is None
+    assert count_frame(coming, frame(5), None, [], 0) is None
 
 
 @pytest.mark.parametrize(
@@ -91,10 +120,10 @@ def test_frames_are_counted_after_their_exchange_is_over() -> None:
 def test_an_exchange_of_the_same_number_has_frames_of_its_own(other: Exchange) -> None:
     coming: dict[int, Coming] = {}
     for _ in range(PUSH_FRAMES_MAX - 1):
-        assert count_frame(coming, frame(4), Exchange(4, 0, 9, True)) is None
+        assert count_frame(coming, frame(4), Exchange(4, 0, 9, True), [], 0) is None
     for _ in range(PUSH_FRAMES_MAX - 1):
-        assert count_frame(coming, frame(4), other) is None
-    assert count_frame(coming, frame(4), other) is not None
+        assert count_frame(coming, frame(4), other, [], 0) is None
+    assert count_frame(coming, frame(4), other, [], 0) is not None
 
 
 @pytest.mark.parametrize(
@@ -109,18 +138,18 @@ def test_an_exchange_of_the_same_number_has_frames_of_its_own(other: Exchange) -
 )
 def test_a_false_count_begins_no_exchange_and_is_forgotten_with_the_next(false: Coming) -> None:
     coming = {2: false}
-    assert count_frame(coming, frame(4), None) is None
+    assert count_frame(coming, frame(4), None, [], 0) is None
     assert all(0 < it.frames <= PUSH_FRAMES_MAX + 1 for it in coming.values())
     for _ in range(PUSH_FRAMES_MAX - 1):
-        assert count_frame(coming, frame(5), Exchange(5, 0, 9, True)) is None
-    assert count_frame(coming, frame(5), Exchange(5, 0, 9, True)) is not None
+        assert count_frame(coming, frame(5), Exchange(5, 0, 9, True), [], 0) is None
+    assert count_frame(coming, frame(5), Exchange(5, 0, 9, True), [], 0) is not None
 
 
 def test_frames_of_a_bounded_number_of_peers_are_counted() -> None:
     one = peer(1, [])
     for sender in range(2, COMING_MAX + 9):
         push = Push(TOPIC, sender, 4, [b"said"], [])
-        count_frame(one.coming, push, Exchange(4, 0, 9, True))
+        count_frame(one.coming, push, Exchange(4, 0, 9, True), [], 0)
     assert list(one.coming) == list(range(9, COMING_MAX + 9))
     one.coming = {it: Coming(4, 0, 9, True) for it in range(COMING_MAX + 5)}
     one.on_timeout()

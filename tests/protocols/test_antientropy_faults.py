@@ -8,7 +8,7 @@ from antientropy_lab import ALL, CODEC, TOPIC, Channel, bodies, held, peer, reco
 from planaria.core.chance import stream
 from planaria.core.codec import FRAME_BYTES_MAX
 from planaria.core.node import Send
-from planaria.protocols.publications import antientropy
+from planaria.protocols.publications import antientropy, exchanges
 from planaria.protocols.publications.antientropy import AntiEntropy
 from planaria.protocols.publications.antientropy_messages import (
     AntiEntropyMessage,
@@ -120,7 +120,7 @@ def test_exchanges_that_change_nothing_lead_to_descent_without_any_audit() -> No
     falsify(one, 40, held=True)
     falsify(one, 3, held=False)
     channel = Channel(one, two)
-    for _ in range(antientropy.STRIKES_MAX + 1):
+    for _ in range(exchanges.STRIKES_MAX + 1):
         assert held(one) != held(two)
         channel.send(two.on_digest(1, one.digest(0, ALL)))
         channel.run()

@@ -9,9 +9,10 @@ from msgspec import convert, to_builtins
 from planaria.core.chance import any_integer, stream
 from planaria.core.codec import Codec
 from planaria.core.node import Send
-from planaria.protocols.publications.antientropy import STRIKES_MAX, AntiEntropy
+from planaria.protocols.publications.antientropy import AntiEntropy
 from planaria.protocols.publications.antientropy_messages import Digest, More, Sketch
 from planaria.protocols.publications.exchange import Exchange
+from planaria.protocols.publications.exchanges import STRIKES_MAX
 from planaria.protocols.publications.holdings import Holdings
 from planaria.protocols.publications.retention import Rejected, Retention
 from planaria.protocols.skipring.arbitrary_history import any_publication_message, corrupt_history

@@ -12,7 +12,7 @@ from planaria.core.message import Message
 from planaria.network.frames import HEAD, Kind, frame
 
 CONTROL_BYTES_MAX = 1 << 18  # not yet acknowledged
-BULK_BYTES_MAX = 1 << 21  # a mebibyte twice: one on its way while the other is processed
+BULK_BYTES_MAX = 1 << 22  # two answers of anti-entropy: one on its way, one not yet on disk
 BULK_BYTES_WRITTEN = 1 << 17  # at a time: control frames wait behind no more than that
 OWED_BYTES_MAX = 1 << 18  # processed and not acknowledged; then the other end is told at once
 CONTROL_WEIGHT = 4  # of a byte of control in what is owed: so its window is never full for that

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from planaria.network.connection import Connection
 
-PACE_SECONDS = 0.25  # for which a publisher waits for a link that is half full
+PACE_SECONDS = 0.25  # for which a publisher waits for a link that is crowded
 ROOM_SECONDS = 0.02  # after which one that waits for something else than links asks again
 
 

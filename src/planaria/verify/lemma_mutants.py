@@ -15,6 +15,7 @@ FAULTS = "protocols/test_antientropy_faults.py::"
 INSPECTION = "protocols/test_inspection.py::"
 LINKS = "protocols/test_gossip_links.py::"
 TOPIC = "skipring.topic_supervisor:TopicSupervisor"
+EXCHANGES_BOOK = "publications.exchanges:Exchanges"
 ANTI_ENTROPY = "publications.antientropy:AntiEntropy"
 
 SKIP_RING: Sequence[Mutant] = (
@@ -236,7 +237,7 @@ PUBLICATIONS: Sequence[Mutant] = (
     Mutant(
         "L3, patience",
         "an exchange whose peer is silent is given up",
-        f"{ANTI_ENTROPY}.on_timeout",
+        f"{EXCHANGES_BOOK}.on_timeout",
         "0 < exchange.age <= PATIENCE and ",
         "",
         f"{EXCHANGES}test_exchange_with_a_silent_peer_is_given_up",
@@ -244,7 +245,7 @@ PUBLICATIONS: Sequence[Mutant] = (
     Mutant(
         "L3, lifetime",
         "an exchange ends even if the peer goes on speaking",
-        f"{ANTI_ENTROPY}.on_timeout",
+        f"{EXCHANGES_BOOK}.on_timeout",
         " and 0 < exchange.life <= LIFETIME",
         "",
         f"{EXCHANGES}test_chattering_peer_cannot_keep_an_exchange_open_for_ever",
@@ -269,15 +270,15 @@ PUBLICATIONS: Sequence[Mutant] = (
         "T1",
         "what is pushed is stored",
         f"{ANTI_ENTROPY}.on_message",
-        "(take or self.holdings.append)(sound(message.records))",
+        "(take or self.holdings.append)(records)",
         "pass",
         f"{EXCHANGES}test_any_two_stores_become_their_union",
     ),
     Mutant(
         "T1, both ways",
         "one exchange brings what either side lacks",
-        f"{ANTI_ENTROPY}._name_difference",
-        "want = [id >> (ID_BITS - WANT_BITS) for id in theirs[:IDS_MAX]]",
+        f"{ANTI_ENTROPY}._exchange_named",
+        "want = [begin_of(id) for id in theirs[:IDS_MAX]]",
         "want = []",
         f"{EXCHANGES}test_one_digest_brings_both_sides_everything",
     ),
@@ -293,7 +294,7 @@ PUBLICATIONS: Sequence[Mutant] = (
     Mutant(
         "T3",
         "what is derived is audited",
-        f"{ANTI_ENTROPY}.on_timeout",
+        f"{EXCHANGES_BOOK}.on_timeout",
         "self.holdings.on_timeout()",
         "pass",
         "protocols/test_publications_total.py::"

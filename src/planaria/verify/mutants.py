@@ -12,7 +12,7 @@ PUBLICATIONS: Sequence[Mutant] = (
     Mutant(
         "patience",
         "an exchange whose peer is silent is given up",
-        "publications.antientropy:AntiEntropy.on_timeout",
+        "publications.exchanges:Exchanges.on_timeout",
         "if not (fresh and exchange.sound):",
         "if not exchange.sound:",
         Case("anti-entropy", 1, "memory", delay=1),
@@ -29,14 +29,14 @@ PUBLICATIONS: Sequence[Mutant] = (
         "T8",
         "received records are stored under keys computed here",
         "publications.antientropy:AntiEntropy.on_message",
-        "(take or self.holdings.append)(sound(message.records))",
+        "(take or self.holdings.append)(records)",
         "pass",
         Case("anti-entropy", 2, "stores", delay=1),
     ),
     Mutant(
         "strikes",
         "strikes beyond the bound are still strikes",
-        "publications.antientropy:AntiEntropy._strike",
+        "publications.exchanges:Exchanges._strike",
         "self.peers[peer] = (self.holdings.version, 0)\n    return True",
         "return False",
         "protocols/test_antientropy_faults.py::"

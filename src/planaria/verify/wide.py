@@ -23,6 +23,7 @@ from planaria.verify.space import Schedule, Space
 
 CHUNK = 1 << 18  # states whose steps are taken at once
 NOWHERE = -1
+VERDICTS_MAX = 1 << 20  # remembered for the next batch of states; 200 bytes each
 
 
 class Known:
@@ -217,16 +218,23 @@ class Wide:
     def _judge(self, kinds: NDArray[Any], codes: Codes, owns: Codes, at: int) -> Flags:
         """Which are legitimate with what is in flight to one node; one of each kind is judged."""
         _, first, kind_of = np.unique(kinds, return_index=True, return_inverse=True)
-        cells = np.zeros(len(first)) if at == NOWHERE else self.cells.of(codes[first], at)
         right = np.zeros(len(first), dtype=np.bool_)
-        names = zip(owns[first].tolist(), cells.tolist(), codes[first].tolist(), strict=True)
-        for place, (own, cell, code) in enumerate(names):
+        for place in range(0, len(first), CHUNK):
+            part = first[place : place + CHUNK]
+            right[place : place + CHUNK] = [*self._verdicts(codes[part], owns[part], at)]
+        return right[kind_of]
+
+    def _verdicts(self, codes: Codes, owns: Codes, at: int) -> Iterator[bool]:
+        """Whether each of these is legitimate; what was judged a while ago may be judged again."""
+        cells = np.zeros(len(codes)) if at == NOWHERE else self.cells.of(codes, at)
+        for own, cell, code in zip(owns.tolist(), cells.tolist(), codes.tolist(), strict=True):
             known = self._right.get((own, at, cell))
             if known is None:
                 heard = () if at == NOWHERE else self.cells.inbox(code, at)
-                known = self._right[own, at, cell] = not self._violations(code, heard)
-            right[place] = known
-        return right[kind_of]
+                known = not self._violations(code, heard)
+                if len(self._right) < VERDICTS_MAX:
+                    self._right[own, at, cell] = known
+            yield known
 
     def _violations(self, code: int, channel: Any) -> list[Any]:
         return self.model.violations(self.cells.space.states(self.cells.state(code)), channel)

@@ -7,8 +7,6 @@ from planaria.network.bench.contender import TOPIC, Contender, Take
 from planaria.network.client.client import Client, connect
 from planaria.network.local import CLIENT, LocalNetwork
 
-NODES = 3
-
 
 class Clients(Contender):
     """A publishing client and its subscribers over TLS; nodes store on disk, nobody waits for it.
@@ -20,23 +18,29 @@ class Clients(Contender):
     has_hub = True
     durability = "memory"
     since = "now"
+    nodes = 3
+    only: int | None = None  # the number of the node to which all clients go
     _network: LocalNetwork | None = None
     _client: Client | None = None
 
     async def serve(self) -> str:
         """Run the nodes."""
-        self._network = LocalNetwork(self.directory / "network", NODES, 1, 0)
+        self._network = LocalNetwork(self.directory / "network", self.nodes, 1, 0)
         started = await self._network.start()
         self.pids += [one.pid for one in started]
         return " ".join([str(self._network.keys / CLIENT), *(one.listen for one in started)])
 
     async def _connect(self) -> Client:
         credentials, *servers = self.address.split(" ")
-        first = self.index % len(servers)  # so that each node has its share of the clients
+        first = self.number(len(servers))
         servers = servers[first:] + servers[:first]
         self._client = connect(servers, credentials=credentials)
         await self._client.__aenter__()
         return self._client
+
+    def number(self, nodes: int) -> int:
+        """To which node this process goes: each node has its share of the clients, or `only`."""
+        return (self.index if self.only is None else self.only) % nodes
 
     async def publisher(self) -> str:
         """Connect."""
@@ -84,7 +88,17 @@ class DurableClients(Clients):
 
 
 class ReplayingClients(DurableClients):
-    """The same; subscribers begin with the first publication that is stored."""
+    """The same; subscribers begin with the first publication that is stored, at a node that has
+    it."""
 
     name = "planaria-replay"
     since = "all"
+    only: int | None = 1
+
+
+class FirstClients(ReplayingClients):
+    """Each at a node that is not in the topic yet: it gets all of it first."""
+
+    name = "planaria-replay-first"
+    nodes = 5  # one that holds the topic, and one for each reader
+    only = None

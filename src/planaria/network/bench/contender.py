@@ -69,6 +69,9 @@ class Contender(ABC):
     async def subscribe(self, take: Take) -> None:
         """Be a subscriber: `take` each payload, in whatever thread."""
 
+    async def leave(self) -> None:  # noqa: B027 - most need not say so
+        """Go in good order: others will still be here."""
+
     async def close(self) -> None:  # noqa: B027 - the process ends anyway
         """Let go of what the end of the process would not."""
 

@@ -9,7 +9,9 @@ from planaria.network.bench.contender import Contender
 OURS = (
     "planaria", "planaria-tls", "planaria-client", "planaria-durable", "planaria-client-durable",
 )  # fmt: skip
-REPLAYS = ("planaria", "planaria-replay", "redis-streams")  # who keeps what late joiners read
+REPLAYS = (  # who keeps what late joiners read
+    "planaria", "planaria-replay", "planaria-replay-first", "redis-streams",
+)  # fmt: skip
 PEERS = ("zmq", "zmq-blocking", "nats", "jetstream", "redis", "mosquitto", "zenoh")
 _PLACES = {
     "planaria": "embedded:Embedded",
@@ -18,6 +20,7 @@ _PLACES = {
     "planaria-client": "clients:Clients",
     "planaria-client-durable": "clients:DurableClients",
     "planaria-replay": "clients:ReplayingClients",
+    "planaria-replay-first": "clients:FirstClients",
     "redis-streams": "brokers:RedisStreams",
     "zmq": "brokerless:ZeroMQ",
     "zmq-blocking": "brokerless:ZeroMQBlocking",

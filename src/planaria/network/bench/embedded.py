@@ -73,6 +73,12 @@ class Embedded(Contender):
 
         self._reading = asyncio.ensure_future(read())
 
+    async def leave(self) -> None:
+        """Stop the node, so that nobody takes it for a neighbour."""
+        if self._live is not None:
+            await self._live.stop()
+            self._live = None
+
     async def close(self) -> None:
         """Stop the node, without the good order that costs the others work."""
         if self._live is not None:

@@ -41,7 +41,7 @@ class Process:
                 sys.executable, "-m", "planaria.network.bench.worker",
                 contender.name, role, str(directory), address, str(index),
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=log,
-                limit=LINE_BYTES_MAX, start_new_session=True,
+                limit=LINE_BYTES_MAX, start_new_session=True, env=environment(),
             )  # fmt: skip
         return cls(child, errors, f"{contender.name} {role}")
 
@@ -87,6 +87,11 @@ class Process:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._child.pid, signal.SIGKILL)
         await self._child.wait()
+
+
+def environment() -> dict[str, str]:
+    """This process's, but what a system imports while it is measured is compiled once."""
+    return {it: said for it, said in os.environ.items() if it != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _cpu(pid: int) -> float:

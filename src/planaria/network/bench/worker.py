@@ -79,11 +79,12 @@ class Reader(Subscriber):
         return {}
 
     async def do(self, order: dict[str, Any]) -> Answer:
-        """`replay`: subscribe, and read `count` that were published in bursts before."""
+        """`replay`: subscribe, read `count` that were published in bursts before, and leave."""
         await super().do({"do": "expect", "kind": BURST, "count": order["count"]})
         began = monotonic_ns()
         await self._contender.subscribe(self._take)
         answer = await super().do({"do": "wait"})
+        await self._contender.leave()
         return {"count": answer["count"], "seconds": (answer["last"] - began) / 1e9}
 
 

@@ -31,7 +31,8 @@ from planaria.protocols.skipring.charters import LaidDown
 from planaria.protocols.skipring.deposits import DepositAnswered
 from planaria.protocols.skipring.node import RingNode
 
-CLIENTS_MAX = 1024  # at one node: each may have a window of two mebibytes
+CLIENTS_MAX = 1024  # at one node
+WINDOW_BYTES = 1 << 21  # of publications on their way to each, half of what a node gets
 SILENCE_SECONDS = 30.0  # without a frame, after which a client is gone
 
 
@@ -159,6 +160,7 @@ class Gate:
         if len(self.sessions) >= CLIENTS_MAX:
             connection.refuse(f"this node serves {CLIENTS_MAX} clients: connect to another one")
             return
+        connection.link.bulk.bytes_max = WINDOW_BYTES
         self.sessions[connection] = Session(connection)
 
     def received(self, connection: Connection, body: bytes, task: Task) -> None:

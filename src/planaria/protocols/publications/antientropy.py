@@ -7,7 +7,7 @@ under keys computed here, all other content only says what to ask for. A digest 
 what is younger may still be on its way, and is left alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec.structs import astuple
@@ -15,7 +15,6 @@ from msgspec.structs import astuple
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effect, Send
-from planaria.core.state import Stateful
 from planaria.protocols.publications.antientropy_messages import (
     IDS_MAX,
     REGIONS_MAX,
@@ -32,13 +31,21 @@ from planaria.protocols.publications.antientropy_messages import (
     Sketch,
 )
 from planaria.protocols.publications.descent import short_hash
-from planaria.protocols.publications.exchange import AntiEntropyState, Coming, Exchange, count_frame
-from planaria.protocols.publications.holdings import ID_BITS, Holdings
-from planaria.protocols.publications.push import beside, frames, sound
+from planaria.protocols.publications.exchange import (
+    WANT_BITS,
+    Coming,
+    Exchange,
+    begin_of,
+    count_frame,
+)
+from planaria.protocols.publications.exchanges import EXCHANGES_MAX, Exchanges
+from planaria.protocols.publications.holdings import Holdings
+from planaria.protocols.publications.push import PUSH_FRAMES_MAX, beside, frames, sound
 from planaria.protocols.publications.regions import Answer, answer_regions, answer_root
 from planaria.protocols.publications.sketch import (
     CELL_BYTES,
     CELLS_MAX,
+    TUG_OF_WAR_BYTES,
     Cells,
     estimate_difference,
     pack_tug_of_war,
@@ -47,37 +54,16 @@ from planaria.protocols.publications.sketch import (
 from planaria.records.record import TIME_MAX, Place, Record
 
 STARTS_MAX = 2  # begun in one interval: one is slow at hubs, more make several push the same
-EXCHANGES_MAX = 64  # at a time: all neighbours of a large ring's hub, however slow they are
-PATIENCE = 12  # own timeouts without a word of the peer: two slow messages and a little
-LIFETIME = 64  # own timeouts after which it is given up even if the peer goes on speaking
 MORE_MAX = 2  # times that cells are asked for again; then the sketches are in doubt
 FIRST_CELLS = 4  # decode differences of one or two ids without an estimate
-WANT_BITS = 32  # of an id, in a request
-PEERS_MAX = 64  # peers whose last exchange is remembered: all neighbours of a large ring's hub
-STRIKES_MAX = 2  # differing digests after an exchange that changed nothing: one may be old
 COMPARES_MAX = 16  # messages full of regions in answer to one message
 NUMBER_MAX = 2**31 - 1
 
 Take = Callable[[list[Record]], object]
 
 
-class AntiEntropy(Stateful):
-    """The exchanges of one subscriber `id` about one topic, on the records in `holdings`.
-
-    The state may be arbitrary: every exchange ends by patience, and every cache is audited.
-    """
-
-    __slots__ = ("agreed", "coming", "exchanges", "holdings", "id", "number", "peers", "topic")
-
-    state_type = AntiEntropyState
-
-    def __init__(self, topic: str, id: NodeId, holdings: Holdings) -> None:
-        self.topic, self.id, self.holdings = topic, id, holdings
-        self.number = 0
-        self.exchanges: dict[NodeId, Exchange] = {}
-        self.peers: dict[NodeId, tuple[int, int]] = {}  # what both held at the end, strikes
-        self.agreed: dict[NodeId, int] = {}  # the cut at which a peer last held what we hold
-        self.coming: dict[NodeId, Coming] = {}  # frames of the last answer
+class AntiEntropy(Exchanges):
+    """What one subscriber says in its exchanges about one topic, and what it makes of answers."""
 
     def digest(self, clock: int, cut: int) -> Digest:
         """M1: what to put on every periodic message; `clock` is the raw clock to advertise."""
@@ -90,9 +76,12 @@ class AntiEntropy(Stateful):
         if sender == self.id or digest.lo < self.holdings.window.lo:
             return []  # the own digest, over a shorter time, will tell them
         if self.holdings.digest(digest.lo, digest.cut) == digest.digest:
-            self.peers.pop(sender, None)
-            self.agreed.pop(sender, None)
+            known: dict[NodeId, Any]
+            for known in (self.peers, self.agreed, self.coming, self.crossing):
+                known.pop(sender, None)
             self.agreed[sender] = digest.cut
+            return []
+        if self._crosses(sender):
             return []
         young = sum(one.started and one.life == 0 for one in self.exchanges.values())
         if young >= STARTS_MAX:
@@ -108,9 +97,15 @@ class AntiEntropy(Stateful):
         self.exchanges[peer] = exchange
         if self._strike(peer, theirs):
             return self._descend(peer, exchange)
+        return [self._send(peer, Estimate, exchange, *self._estimate(lo, cut))]
+
+    def _estimate(self, lo: int, cut: int) -> tuple[Inventory, bytes, bytes]:
+        """What tells a peer how far apart we are: of nothing zeros, before numpy is loaded."""
+        inventory = self.holdings.inventory(lo, cut)
+        if not inventory.count:
+            return inventory, bytes(TUG_OF_WAR_BYTES), bytes(FIRST_CELLS * CELL_BYTES)
         sums, cells = self.holdings.sketch(lo, cut, FIRST_CELLS)
-        content = (self.holdings.inventory(lo, cut), pack_tug_of_war(sums), cells.pack())
-        return [self._send(peer, Estimate, exchange, *content)]
+        return inventory, pack_tug_of_war(sums), cells.pack()
 
     def on_message(self, message: Message, take: Take | None = None) -> list[Effect]:
         """What to send in answer; `take` stores the records that came, each named once, here."""
@@ -123,36 +118,19 @@ class AntiEntropy(Stateful):
         exchange = self.exchanges.get(message.sender)
         if exchange is not None and exchange.number == message.exchange:
             exchange.age = 0
-        cut, before = None, 0
+        cut = None
         if isinstance(message, Difference | Push | Compare) and message.records:
-            cut = count_frame(self.coming, message, self._current(message))
-            before = self.holdings.version if cut else 0
-            (take or self.holdings.append)(sound(message.records))
+            records = sound(message.records)
+            current, held = self._current(message), self.holdings.version
+            cut = count_frame(self.coming, message, current, records, held)
+            if message.sender in self.coming and self.coming[message.sender].want:
+                self._cross(message.sender)
+            (take or self.holdings.append)(records)
         handler = _HANDLERS.get(type(message))
         effects = handler(self, message) if handler else []
-        if cut is None or self.holdings.version == before:  # who pushes what is here is not asked
-            return effects
-        return effects + self.begin(message.sender, cut.lo, cut.cut)
-
-    def link_down(self, peer: NodeId) -> None:
-        """A send to `peer` failed: do not wait for it."""
-        self.exchanges.pop(peer, None)
-
-    def on_timeout(self) -> None:
-        """Check a slice of what is held, give up exchanges whose peer is silent."""
-        for peer, exchange in list(self.exchanges.items()):
-            exchange.age += 1
-            exchange.life += 1
-            fresh = 0 < exchange.age <= PATIENCE and 0 < exchange.life <= LIFETIME
-            if not (fresh and exchange.sound):
-                del self.exchanges[peer]
-        for peer in list(self.exchanges)[EXCHANGES_MAX:]:
-            del self.exchanges[peer]
-        known: dict[NodeId, Any]
-        for known in (self.peers, self.agreed, self.coming):
-            for peer in list(known)[:-PEERS_MAX]:
-                del known[peer]
-        self.holdings.on_timeout()
+        if cut is None or self.holdings.version == cut.held:
+            return effects  # who pushes what is here is not asked
+        return effects + self._go_on(message.sender, cut)
 
     def _on_estimate(self, message: Estimate) -> list[Effect]:
         """M3: name the difference if it is tiny, else send as many cells as it needs."""
@@ -166,6 +144,9 @@ class AntiEntropy(Stateful):
         if exchange is None or theirs is None or self._agrees(state):
             return self._end(message)
         exchange.theirs = state.digest
+        places = [] if state.count else self.holdings.places(state.lo, state.cut)
+        if places:  # the peer is a newcomer: it lacks all, and need not be told what that is
+            return self._exchange_named(sender, exchange, state, places, [])
         sums, mine = self.holdings.sketch(state.lo, state.cut, len(theirs))
         decoded = mine.minus(theirs).decode()
         if decoded is not None:
@@ -257,21 +238,44 @@ class AntiEntropy(Stateful):
         state: Inventory,
         decoded: tuple[list[int], list[int]],
     ) -> list[Effect]:
-        """Push what only we have, ask for what only the peer has."""
+        """A sketch was decoded: push what only we have, ask for what only the peer has."""
         ours, theirs = decoded
         places, unknown = self.holdings.by_ids(ours, exchange.lo, exchange.cut)
         if unknown or not (ours or theirs):
             self._doubt(peer)  # a sketch that contradicts log or digest
             return self._descend(peer, exchange)
+        return self._exchange_named(peer, exchange, state, places, theirs)
+
+    def _exchange_named(
+        self,
+        peer: NodeId,
+        exchange: Exchange,
+        state: Inventory,
+        places: list[Place],
+        theirs: list[int],
+    ) -> list[Effect]:
+        """Push what is at these places, ask for what the peer has."""
         floor = int.from_bytes(state.floor, "big")
-        filled = frames(self.holdings.bodies(place for place in places if place >= floor))
-        want = [id >> (ID_BITS - WANT_BITS) for id in theirs[:IDS_MAX]]
+        filled = self._answer(peer, (place for place in places if place >= floor))
+        want = [begin_of(id) for id in theirs[:IDS_MAX]]
+        if want:
+            coming = Coming(exchange.number, exchange.lo, exchange.cut, exchange.started)
+            self.coming[peer] = coming
+            coming.ask(want, self.holdings.version)
         content = (exchange.lo, exchange.cut, beside(filled), want)
         effects = [self._send(peer, Difference, exchange, *content)]
         effects += [self._send(peer, Push, exchange, frame, []) for frame in filled]
         if not theirs:
             self._finish(peer)
         return effects
+
+    def _go_on(self, peer: NodeId, cut: Coming) -> list[Effect]:
+        """An answer was cut: ask for the rest of it, or for what there is to ask."""
+        want = cut.rest()
+        if not want or peer in self.exchanges:  # one that began meanwhile will name the rest
+            return self.begin(peer, cut.lo, cut.cut)
+        cut.ask(want, self.holdings.version)
+        return [Send(peer, Difference(self.topic, self.id, cut.number, cut.lo, cut.cut, [], want))]
 
     def _descend(self, peer: NodeId, exchange: Exchange) -> list[Effect]:
         """Begin the descent with the root hash."""
@@ -289,7 +293,8 @@ class AntiEntropy(Stateful):
         if exchange is None:
             return self._end(message)
         regions, missing = answer(self.holdings, message, lo)
-        peer, filled = message.sender, frames(self.holdings.bodies(missing))
+        peer = message.sender
+        filled = self._answer(peer, missing)
         if not regions:
             self._finish(peer)
             if not filled:
@@ -301,10 +306,17 @@ class AntiEntropy(Stateful):
             effects.append(self._send(peer, Compare, exchange, *content))
         return effects + [self._send(peer, Push, exchange, frame, []) for frame in filled]
 
+    def _answer(self, peer: NodeId, places: Iterable[Place]) -> list[list[bytes]]:
+        """The first of what is at these places, in frames; more than that goes on for a while."""
+        filled = frames(self.holdings.bodies(places))
+        if len(filled) == PUSH_FRAMES_MAX:
+            self._cross(peer)
+        return filled
+
     def _push(
         self, peer: NodeId, number: int, places: list[Place], unknown: list[int]
     ) -> list[Effect]:
-        filled = frames(self.holdings.bodies(places))
+        filled = self._answer(peer, places)
         pushes = [Push(self.topic, self.id, number, beside(filled), unknown)]
         pushes += [Push(self.topic, self.id, number, frame, []) for frame in filled]
         return [Send(peer, push) for push in pushes]
@@ -327,61 +339,11 @@ class AntiEntropy(Stateful):
         """More cells than this are dearer than all ids of both."""
         return 2 * (self.holdings.count(state.lo, state.cut) + state.count) + 64
 
-    def _current(self, message: AntiEntropyMessage) -> Exchange | None:
-        """The exchange to which `message` belongs, if it is still open."""
-        exchange = self.exchanges.get(message.sender)
-        current = exchange is not None and exchange.number == message.exchange and exchange.sound
-        return exchange if current else None
-
-    def _join(self, message: AntiEntropyMessage, lo: int, cut: int) -> Exchange | None:
-        """The exchange of `message`, opened if there is room; None if there is none."""
-        exchange = self._current(message)
-        if exchange is None and lo >= self.holdings.window.lo:
-            others = [peer for peer in self.exchanges if peer != message.sender]
-            if len(others) < EXCHANGES_MAX:
-                exchange = Exchange(message.exchange, lo, cut, started=False)
-                self.exchanges[message.sender] = exchange
-        return exchange
-
     def _end(self, message: AntiEntropyMessage) -> list[Effect]:
         """Close the exchange of `message`, if there is one, and say so."""
         if self._current(message) is not None:
             del self.exchanges[message.sender]
         return [Send(message.sender, Done(self.topic, self.id, message.exchange))]
-
-    def _complete(self, message: AntiEntropyMessage) -> None:
-        if self._current(message) is not None:
-            self._finish(message.sender)
-
-    def _finish(self, peer: NodeId) -> None:
-        """An exchange came to its end: remember what both held then."""
-        exchange = self.exchanges.pop(peer, None)
-        theirs = 0 if exchange is None else exchange.theirs
-        _, strikes = self.peers.pop(peer, (0, 0))
-        self.peers[peer] = (self.holdings.version ^ theirs, strikes)
-        if len(self.peers) > PEERS_MAX:
-            del self.peers[next(iter(self.peers))]
-
-    def _strike(self, peer: NodeId, theirs: int) -> bool:
-        """Digests differ: have both been the same since an exchange that should have ended it?
-
-        Who holds much more than the peer changes nothing of its own for many exchanges.
-        """
-        version, strikes = self.peers.pop(peer, (-1, 0))
-        if strikes < STRIKES_MAX:
-            strikes = max(0, strikes) + 1 if version == self.holdings.version ^ theirs else 0
-            self.peers[peer] = (version, strikes)
-            if strikes < STRIKES_MAX:
-                return False
-            self._doubt(peer)
-        self.peers[peer] = (self.holdings.version, 0)
-        return True
-
-    def _doubt(self, peer: NodeId) -> None:
-        """Something contradicts: make sketches anew, audit soon, descend with this peer next."""
-        self.peers.pop(peer, None)
-        self.peers[peer] = (self.holdings.version, STRIKES_MAX)
-        self.holdings.doubt()
 
 
 _HANDLERS: dict[type[Message], Callable[[AntiEntropy, Any], list[Effect]]] = {

@@ -2,7 +2,7 @@
 
 from math import ceil, log2
 
-from planaria.protocols.publications.antientropy import PATIENCE
+from planaria.protocols.publications.exchanges import PATIENCE
 from planaria.protocols.publications.push import PUSH_BYTES_MAX, PUSH_FRAMES_MAX
 from planaria.protocols.publications.retention import ON_ITS_WAY_SECONDS
 from planaria.records.sums import ON_THE_WAY_SECONDS

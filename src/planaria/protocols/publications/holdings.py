@@ -6,13 +6,14 @@ asked for, over the places that a digest covers, and kept while that set stays t
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from itertools import groupby
 from struct import error as StructError  # noqa: N812
 from typing import Any, TypeVar
 
 from planaria.core.ids import ODD
 from planaria.core.state import State, Stateful
 from planaria.protocols.publications.antientropy_messages import PLACE_BYTES, Inventory
+from planaria.protocols.publications.push import PUSH_BYTES_MAX
 from planaria.protocols.publications.sketch import (
     COUNTERS,
     Array,
@@ -22,6 +23,7 @@ from planaria.protocols.publications.sketch import (
 )
 from planaria.protocols.publications.trie import Trie
 from planaria.records.batches import Arrival, Batch, Slice
+from planaria.records.lanes import Entry
 from planaria.records.memory import MemoryStore, MemoryStoreState
 from planaria.records.positions import Mark, Vector
 from planaria.records.record import PLACE_BITS, RECORD_KEY_BITS, TIME_MAX, Place, Record, Stream
@@ -30,7 +32,7 @@ from planaria.records.window import LIMIT_MAX, Window
 
 ID_BITS = 64  # the id of a record in sketches: the first half of its key
 CELLS_MIN = 64  # a sketch is made of so many cells at least, in case more are asked for
-BODIES_MAX = 64  # records in memory at a time, where many are pushed
+BODIES_MAX = 64  # records read at a time where many are pushed, and no more than a frame of them
 AUDIT_SLICE = 4  # records checked per timeout at least, cheap enough for every simulated node
 AUDIT_SLICE_MAX = 2048  # at most; so many when something is in doubt
 AUDIT_TIMEOUTS = 256  # for a pass over a store of up to half a million
@@ -214,19 +216,18 @@ class Holdings(Stateful):
         So whoever gets the first of many can hand them out; the order of keys would leave holes.
         """
         for _, beside in groupby(places, time_of):
-            rest = iter(self._in_order(list(beside)))
-            while chunk := list(islice(rest, BODIES_MAX)):
+            for chunk in self._in_order(list(beside)):
                 for record in self.at(chunk):
                     yield record.data
 
-    def _in_order(self, places: list[Place]) -> list[Place]:
-        """By stream and number, without those that are not shown."""
+    def _in_order(self, places: list[Place]) -> list[list[Place]]:
+        """By stream and number, without those that are not shown; what is read at a time."""
 
-        def ordered() -> list[Place]:
+        def ordered() -> list[list[Place]]:
             shown = self.store.index.shown
             entries = [shown[place] for place in places if place in shown]
             entries.sort(key=lambda entry: (entry.stream, entry.first))
-            return [entry.place for entry in entries]
+            return chunks(entries)
 
         return self._sure(ordered)
 
@@ -279,6 +280,19 @@ class Holdings(Stateful):
         self.mended += 1
         self.store.mend()
         self._forget_derived()
+
+
+def chunks(entries: Iterable[Entry]) -> list[list[Place]]:
+    """Their places, in parts that are no longer than a frame, so that little is read in vain."""
+    found: list[list[Place]] = []
+    room = 0
+    for entry in entries:
+        if entry.size > room or len(found[-1]) == BODIES_MAX:
+            found.append([])
+            room = PUSH_BYTES_MAX
+        found[-1].append(entry.place)
+        room -= entry.size
+    return found
 
 
 def time_of(place: Place) -> int:

@@ -6,7 +6,7 @@ from planaria.records.lone import lean, whole
 from planaria.records.record import MalformedRecord, Record
 
 PUSH_BYTES_MAX = 1 << 18  # of one frame, so that lists of ids and regions fit beside it
-PUSH_FRAMES_MAX = 7  # in answer to one message: the window of a link has room for all of them
+PUSH_FRAMES_MAX = 7  # in answer to one message: the window of a link has room for two such answers
 FRAMING_BYTES = 8  # of one record in a list
 
 

@@ -12,7 +12,7 @@ from planaria.core.chance import any_integer
 from planaria.core.forgetting import Forgetful
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.protocols.publications.antientropy import EXCHANGES_MAX, AntiEntropy
+from planaria.protocols.publications.antientropy import AntiEntropy
 from planaria.protocols.publications.antientropy_messages import (
     PLACE_BYTES,
     Compare,
@@ -28,6 +28,7 @@ from planaria.protocols.publications.antientropy_messages import (
     Sketch,
 )
 from planaria.protocols.publications.exchange import COMING_MAX, Coming, Exchange
+from planaria.protocols.publications.exchanges import EXCHANGES_MAX
 from planaria.protocols.publications.publisher import Publisher
 from planaria.protocols.publications.push import PUSH_FRAMES_MAX
 from planaria.protocols.publications.reader import Reader
@@ -148,7 +149,8 @@ def corrupt_coming(antientropy: AntiEntropy, ids: Sequence[NodeId], rng: Random)
         of = antientropy.exchanges.get(id) if rng.random() < 0.5 else None
         of = of or any_exchange(rng)
         frames = any_integer(rng, 0, PUSH_FRAMES_MAX)
-        antientropy.coming[id] = Coming(of.number, of.lo, of.cut, of.started, frames)
+        want = [any_integer(rng, 0, 1 << 32) for _ in range(rng.choice([0, 0, 1, 5]))]
+        antientropy.coming[id] = Coming(of.number, of.lo, of.cut, of.started, frames, want)
 
 
 def any_exchange(rng: Random) -> Exchange:

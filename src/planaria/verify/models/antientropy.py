@@ -25,6 +25,7 @@ from planaria.verify.space import Schedule
 
 TOPIC = "news"
 HERE = "planaria.protocols.publications.antientropy"
+BOOKS = "planaria.protocols.publications.exchanges"
 PATIENCE, LIFETIME = 5, 8
 STRIKES = (-1, 1, 2, 7)  # below, up to the bound, and beyond
 
@@ -79,7 +80,7 @@ class AntiEntropyModel(Model):
     messages = (*MESSAGES, Greeting)
     starts = ("stores", "memory", "stale")
     small = MappingProxyType(
-        {f"{HERE}:NUMBER_MAX": 2, f"{HERE}:PATIENCE": PATIENCE, f"{HERE}:LIFETIME": LIFETIME}
+        {f"{HERE}:NUMBER_MAX": 2, f"{BOOKS}:PATIENCE": PATIENCE, f"{BOOKS}:LIFETIME": LIFETIME}
     )
 
     @property
@@ -90,7 +91,7 @@ class AntiEntropyModel(Model):
             every
             + {
                 "stores": "",
-                "memory": ", each with any strikes and version, and any exchange or none",
+                "memory": ", each with any strikes and version, and any exchange or answer or none",
                 "stale": ", and one message in flight of an exchange between any two such stores",
             }[self.start]
         )
@@ -121,22 +122,31 @@ class AntiEntropyModel(Model):
                 found.append(one.state())
                 continue
             version = one.holdings.version
-            for peers, exchange in product(self._beliefs(id, version), self._exchanges(id)):
+            for peers, (exchange, crossing) in product(
+                self._beliefs(id, version), self._under_way(id)
+            ):
                 state = one.state()
                 assert isinstance(state, SubscriberState)
-                state.exchanges = AntiEntropyState(0, exchange, peers)
+                state.exchanges = AntiEntropyState(0, exchange, peers, crossing=crossing)
                 found.append(state)
         return found
 
     def _beliefs(self, id: NodeId, version: int) -> list[dict[int, tuple[int, int]]]:
         return [{}, {1 - id: (5, 1)}, *({1 - id: (version, n)} for n in STRIKES)]
 
-    def _exchanges(self, id: NodeId) -> list[dict[int, Exchange]]:
+    def _under_way(self, id: NodeId) -> list[tuple[dict[int, Exchange], dict[int, bool]]]:
+        """An exchange, an answer that is believed to be on its way, or both, or nothing."""
         begun = [
             Exchange(number, 0, TIME_MAX, started) for number in (0, 1) for started in (False, True)
         ]
         old = [Exchange(1, 0, TIME_MAX, True, age=age, life=age) for age in (-9, 5)]
-        return [{}, *({1 - id: it} for it in (*begun, *old))]
+        exchanges: list[dict[int, Exchange]] = [{}, *({1 - id: it} for it in (*begun, *old))]
+        crossing = [{1 - id: passed} for passed in (False, True)]
+        return [
+            *((it, {}) for it in exchanges),
+            *(({}, it) for it in crossing),
+            (exchanges[2], crossing[0]),
+        ]
 
     def _stale(self) -> Iterator[Flying]:
         """What is ever said between two such stores."""
