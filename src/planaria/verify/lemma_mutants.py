@@ -283,6 +283,24 @@ PUBLICATIONS: Sequence[Mutant] = (
         f"{EXCHANGES}test_one_digest_brings_both_sides_everything",
     ),
     Mutant(
+        "M6",
+        "the rest of what was named is asked for",
+        f"{ANTI_ENTROPY}._go_on",
+        "if not want or peer in self.exchanges:",
+        "if True:",
+        "protocols/test_antientropy_rest.py::"
+        "test_what_is_lacked_is_named_by_one_sketch_however_many_answers_bring_it",
+    ),
+    Mutant(
+        "M8",
+        "only one digest is let go",
+        f"{EXCHANGES_BOOK}._crosses",
+        "self.crossing[peer] = True",
+        "self.crossing[peer] = False",
+        "protocols/test_antientropy_rest.py::"
+        "test_a_digest_is_let_go_while_an_answer_is_on_its_way_and_the_next_is_not",
+    ),
+    Mutant(
         "T2",
         "digests that differ begin an exchange",
         f"{ANTI_ENTROPY}.on_digest",
