@@ -27,7 +27,6 @@ HELLO_SECONDS = 5.0  # within which the other end must have said hello
 NODE, CLIENT = "node", "client"  # roles of an end; a certificate must name the one it plays
 TURN_SECONDS = 0.005  # of work on what one socket brought; then others have their turn
 TURN_SECONDS_MIN = 0.0005  # of one whose requests take longer than a turn again and again
-CROWDED_BYTES = 1 << 20  # not yet acknowledged: publishers leave the rest of a window to catch-up
 OWED_SECONDS = 0.5  # for which an acknowledgement waits for something to travel with
 
 
@@ -123,11 +122,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def crowded(self) -> bool:
-        """Is so much on its way that whoever has more to publish waits?"""
-        return self.link.bulk.bytes > CROWDED_BYTES
+        """Is more than a quarter of the bulk window on its way? The rest is left to catch-up."""
+        bulk = self.link.bulk
+        return 4 * bulk.bytes > bulk.bytes_max
 
     async def eased(self) -> None:
-        """Return when less is on its way, or nobody is there."""
+        """Return when less than that is on its way, or nobody is there."""
         while self.crowded and self._transport is not None:
             await self._eased.wait()
 
