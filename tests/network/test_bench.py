@@ -15,12 +15,13 @@ from planaria.network.bench import contender as module
 from planaria.network.bench import replay
 from planaria.network.bench.brokers import Nats
 from planaria.network.bench.clients import Clients, FirstClients, ReplayingClients
-from planaria.network.bench.contender import Contender
+from planaria.network.bench.contender import Contender, Take
 from planaria.network.bench.contenders import OURS, PEERS, REPLAYS, contender
 from planaria.network.bench.embedded import Embedded
 from planaria.network.bench.measure import Plan, Round, System, compare
-from planaria.network.bench.processes import Failed
+from planaria.network.bench.processes import Failed, environment
 from planaria.network.bench.report import as_json, ratios
+from planaria.network.bench.worker import BURST, Reader, payload
 
 TINY = Plan(rounds=1, burst_seconds=0.02, steady_seconds=0.1, subscribers=2)
 
@@ -144,6 +145,31 @@ def test_late_clients_come_to_the_node_of_the_publisher_or_each_to_a_new_one(
     for kind in (ReplayingClients, FirstClients):
         numbers = [kind(tmp_path, "", it).number(kind.nodes) for it in (publisher, *readers)]
         assert len(set(numbers)) == (1 if kind is ReplayingClients else 1 + replay.ROUNDS)
+
+
+def test_workers_keep_what_they_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each reads a past with all that it imports meanwhile compiled anew."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PLANARIA_ELSE", "kept")
+    found = environment()
+    assert "PYTHONDONTWRITEBYTECODE" not in found
+    assert found["PLANARIA_ELSE"] == "kept"
+
+
+def test_a_late_reader_leaves_when_it_has_read(tmp_path: Path) -> None:
+    class Going(Nonsense):
+        gone = False
+
+        async def subscribe(self, take: Take) -> None:
+            take(payload(BURST, 0, 32))
+
+        async def leave(self) -> None:
+            self.gone = True
+
+    system = Going(tmp_path, "", 1)
+    answer = asyncio.run(Reader(system).do({"do": "replay", "count": 1}))
+    assert answer["count"] == 1
+    assert system.gone
 
 
 def test_a_late_joiner_that_misses_something_is_told(tmp_path: Path) -> None:

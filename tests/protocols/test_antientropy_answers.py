@@ -158,17 +158,21 @@ def test_frames_of_a_bounded_number_of_peers_are_counted() -> None:
 
 def test_arbitrary_counts_are_of_every_kind() -> None:
     rng, drawn = stream(1, "coming"), list[Coming]()
-    sizes = set[int]()
+    sizes, passed = set[int](), set[bool]()
     for _ in range(400):
         one = peer(1, [])
         one.exchanges[2] = Exchange(4, 0, 9, True)
         corrupt_coming(one, range(5), rng)
         drawn += one.coming.values()
         sizes.add(len(one.coming))
+        passed.update(one.crossing.values())
     assert max(sizes) > COMING_MAX
     assert {-1, 0, 1, PUSH_FRAMES_MAX - 1, PUSH_FRAMES_MAX} <= {it.frames for it in drawn}
     assert any(it.counts(Exchange(4, 0, 9, True)) for it in drawn)
     assert any(not it.sound for it in drawn)
+    assert any(it.want for it in drawn)
+    assert {bool(it.held) for it in drawn} == {False, True}
+    assert passed == {False, True}
     assert max(it.number for it in drawn) > NUMBER_MAX
 
 

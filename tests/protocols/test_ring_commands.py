@@ -25,6 +25,7 @@ from planaria.core.node import (
     Subscribe,
 )
 from planaria.core.state import decode_state
+from planaria.protocols.publications.antientropy_messages import Estimate
 from planaria.protocols.publications.retention import Rejected, Retention
 from planaria.protocols.skipring.broadcast_messages import Arc
 from planaria.protocols.skipring.messages import Greeting, Unsubscribe
@@ -377,6 +378,12 @@ def test_a_neighbour_whose_link_was_full_is_shown_at_once_what_there_is() -> Non
     shown = Greeting(TOPIC, me, beside[0], digest)  # type: ignore[arg-type]
     assert peer.on_command(Ready(beside[1])) == [Send(beside[1], shown)]
     assert not peer.on_command(Ready(far[1])), "only ring neighbours are greeted"
+    peer.topics[TOPIC].history.antientropy.crossing[beside[1]] = False
+    peer.on_command(Busy(beside[1]))
+    (sent,) = peer.on_command(Ready(beside[1]))
+    assert isinstance(sent, Send)
+    assert isinstance(sent.message, Estimate), "it would let a digest go"
+    assert not peer.topics[TOPIC].history.antientropy.crossing
     peer.on_command(Busy(beside[1]))
     one.label = None
     assert not peer.on_command(Ready(beside[1])), "and only by members"

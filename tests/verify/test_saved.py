@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 from planaria.cli.main import main
@@ -113,6 +114,16 @@ def test_a_search_goes_on_with_the_fields_that_were_made_wider(tmp_path: Path) -
     again = kept(plain.model, plain.schedule, tmp_path)
     assert shown(again) == shown(LEAVING.wide())
     assert again.cells.fields.sizes == part.cells.fields.sizes
+
+
+def test_a_file_of_an_older_version_is_refused_in_one_line(tmp_path: Path) -> None:
+    write(tmp_path / WIDE, lambda file: np.save(file, np.frombuffer(b"\x90", dtype=np.uint8)))
+    with pytest.raises(UsageError, match="of an older version: remove it"):
+        LEAVING.wide(tmp_path).run([], ALL)
+    write(tmp_path / BURSTS, lambda file: file.write(b"\x90"))
+    bursts = LEAVING.bursts(tmp_path)
+    with pytest.raises(UsageError, match="of an older version: remove it"):
+        bursts.run([], ALL)
 
 
 def test_a_packed_search_that_came_to_its_end_is_not_made_again(tmp_path: Path) -> None:

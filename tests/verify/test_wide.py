@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from planaria.cli.main import main
 from planaria.core.errors import UsageError
 from planaria.core.node import Effects, Node
+from planaria.verify import wide as module
 from planaria.verify.cases import CASES, Case
 from planaria.verify.cells import Cells, Codes, Ways, once
 from planaria.verify.check import Result, Search
@@ -294,6 +295,18 @@ def test_a_sample_is_printed_with_what_it_says_of_all(capsys: pytest.CaptureFixt
         assert "starts lead to one, as --part " in capsys.readouterr().out
     assert main(["verify", "sorted-ring", "--n", "3", "--wide", "--part", "0:3"]) == 2
     assert main(["verify", "sorted-ring", "--n", "3", "--wide", "--states", "9"]) == 2
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_verdicts_that_are_not_remembered_are_the_same(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = PACKED[0]
+    expected = searched(case.wide())
+    monkeypatch.setattr(module, "VERDICTS_MAX", most)
+    wide = case.wide()
+    assert searched(wide) == expected
+    assert len(wide._right) <= most
 
 
 @pytest.mark.parametrize("size", [9, 50, 500])

@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable
 from hashlib import blake2b, file_digest
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import msgpack
+from msgspec import MsgspecError, msgpack
 
 from planaria.core.codec import Codec, to_wire
 from planaria.core.errors import UsageError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 BURSTS, WIDE = "bursts.msgpack", "wide.arrays"
 SECONDS = 120  # between two times
+WRONG = "is damaged, or of an older version: remove it to begin anew"
 SEAL = blake2b().digest_size  # bytes, at the beginning of a file, that say whether it is whole
 _Numbers = tuple[int, int, int, int, bool]
 _Bursts = tuple[
@@ -55,9 +56,17 @@ def read(path: Path) -> IO[bytes]:
     file = path.open("rb")
     if file.read(SEAL) != file_digest(file, blake2b).digest():
         file.close()
-        raise UsageError(f"{path} is damaged, or of an older version: remove it to begin anew")
+        raise UsageError(f"{path} {WRONG}")
     file.seek(SEAL)
     return file
+
+
+def decoded(path: Path, data: bytes | memoryview, kind: Any) -> Any:
+    """What a file says. Raises UsageError if it says something else: another version wrote it."""
+    try:
+        return msgpack.decode(data, type=kind)
+    except MsgspecError:
+        raise UsageError(f"{path} {WRONG}") from None
 
 
 class Saved:
@@ -105,7 +114,7 @@ class SavedBursts(Saved):
         if not path.exists():
             return False
         with read(path) as file:
-            data = msgpack.decode(file.read(), type=_Bursts)
+            data: _Bursts = decoded(path, file.read(), _Bursts)
         key, own, states, starts, after, sets, faulty, numbers = data
         self._same(key)
         cells = bursts.cells
@@ -153,8 +162,8 @@ class SavedWide(Saved):
         if not path.exists():
             return None
         with read(path) as file:
-            data = msgpack.decode(np.load(file).data, type=_Wide)
-            key, own, flying, cells, sizes, numbers = data
+            said: _Wide = decoded(path, np.load(file).data, _Wide)
+            key, own, flying, cells, sizes, numbers = said
             self._same(key)
             runs, wide.expanded, wide.transitions = numbers
             arrays: list[Codes] = [np.load(file) for _ in range(2 + runs)]

@@ -76,10 +76,7 @@ class AntiEntropy(Exchanges):
         if sender == self.id or digest.lo < self.holdings.window.lo:
             return []  # the own digest, over a shorter time, will tell them
         if self.holdings.digest(digest.lo, digest.cut) == digest.digest:
-            known: dict[NodeId, Any]
-            for known in (self.peers, self.agreed, self.coming, self.crossing):
-                known.pop(sender, None)
-            self.agreed[sender] = digest.cut
+            self.agree(sender, digest.cut)
             return []
         if self._crosses(sender):
             return []

@@ -37,8 +37,16 @@ class Exchanges(Stateful):
         self.crossing: dict[NodeId, bool] = {}  # a full answer is on its way; was a digest let go?
 
     def link_down(self, peer: NodeId) -> None:
-        """A send to `peer` failed: do not wait for it."""
+        """A send to `peer` failed: do not wait for it, nor for what was on its way."""
         self.exchanges.pop(peer, None)
+        self.crossing.pop(peer, None)
+
+    def agree(self, peer: NodeId, cut: int) -> None:
+        """Both hold the same at this cut: nothing is on its way that matters."""
+        known: dict[NodeId, Any]
+        for known in (self.peers, self.agreed, self.coming, self.crossing):
+            known.pop(peer, None)
+        self.agreed[peer] = cut
 
     def on_timeout(self) -> None:
         """Check a slice of what is held, give up exchanges whose peer is silent."""

@@ -150,7 +150,10 @@ def corrupt_coming(antientropy: AntiEntropy, ids: Sequence[NodeId], rng: Random)
         of = of or any_exchange(rng)
         frames = any_integer(rng, 0, PUSH_FRAMES_MAX)
         want = [any_integer(rng, 0, 1 << 32) for _ in range(rng.choice([0, 0, 1, 5]))]
-        antientropy.coming[id] = Coming(of.number, of.lo, of.cut, of.started, frames, want)
+        held = rng.choice([antientropy.holdings.version, any_integer(rng)])
+        antientropy.coming[id] = Coming(of.number, of.lo, of.cut, of.started, frames, want, held)
+        if rng.random() < 0.5:
+            antientropy.crossing[id] = rng.random() < 0.5
 
 
 def any_exchange(rng: Random) -> Exchange:

@@ -160,6 +160,8 @@ class Membership(Stateful):
         if one.label is None or peer not in self.history.antientropy.peers:
             return []
         me, digest = (one.label, one.id), self.history.digest()
+        if self.history.antientropy.crossing.pop(peer, None) is not None:  # it lets a digest go
+            return self.history.antientropy.begin(peer, digest.lo, digest.cut)
         beside = [ref for ref in dict.fromkeys(one.ring) if ref[1] == peer]
         return [Send(peer, Greeting(one.topic, me, ref[0], digest)) for ref in beside]
 
