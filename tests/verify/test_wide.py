@@ -309,6 +309,17 @@ def test_verdicts_that_are_not_remembered_are_the_same(
     assert len(wide._right) <= most
 
 
+def test_a_level_that_is_begun_again_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first states were expanded before there was no number left."""
+    case = Case("sorted-ring", 2, "right", delay=1)
+    expected = searched(case.wide())
+    monkeypatch.setattr(module, "CHUNK", 1)
+    for size in range(1, 20):
+        wide = case.wide()
+        wide.cells.fields = Fields([size] * wide.cells.n)
+        assert searched(wide) == expected
+
+
 @pytest.mark.parametrize("size", [9, 50, 500])
 @pytest.mark.parametrize("case", PACKED, ids=str)
 def test_narrow_fields_are_made_wider_and_nothing_else_changes(
