@@ -6,6 +6,7 @@ ones with many more.
 
 import gc
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -108,3 +109,17 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
     """Real processes in a directory of their own; none outlives its test."""
     with Processes(tmp_path) as found:
         yield found
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True
+    )
+    if made.returncode:
+        pytest.skip(f"needs the right to mount a small disk: {made.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)

@@ -1,7 +1,6 @@
 """Disks that are full or read-only: back-pressure, and a start all the same."""
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,20 +12,6 @@ from planaria.network.store.database import Database
 from planaria.network.store.opening import FILE
 from planaria.records.record import Record
 from records_lab import NOW, A, B, numbers, record
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MiB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True
-    )
-    if made.returncode:
-        pytest.skip(f"needs the right to mount a small disk: {made.stderr.decode().strip()}")
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def test_a_full_disk_is_back_pressure_and_loses_nothing(

@@ -19,6 +19,7 @@ from planaria.verify.bursts import LONGEST, Bursts, Sets
 from planaria.verify.cases import CASES, Case
 from planaria.verify.check import Search
 from planaria.verify.coins import Coins
+from planaria.verify.fair import Steps
 from planaria.verify.model import constants
 from planaria.verify.models.tree import TreeModel
 from planaria.verify.mutants import MUTANTS
@@ -68,6 +69,12 @@ def leads(plain: Search) -> set[tuple[bytes, int, bytes]]:
     return found
 
 
+def rows_of(steps: Steps) -> list[tuple[int, int, int]]:
+    """From which state, whose timeout, to which."""
+    sources = np.repeat(np.arange(steps.size), steps.count)
+    return list(zip(sources.tolist(), steps.whose.tolist(), steps.ends.tolist(), strict=True))
+
+
 @pytest.mark.parametrize("case", [*QUICK, SPEAKING], ids=str)
 def test_bursts_lead_from_one_state_without_messages_to_another_as_all_orders_do(
     case: Case, seeds: Callable[[int, int], int]
@@ -79,7 +86,7 @@ def test_bursts_lead_from_one_state_without_messages_to_another_as_all_orders_do
     judged = bursts.run(bursts.model.firsts(), ALL)
     cells, steps = bursts.cells, judged.steps
     names = [cells.space.digest(cells.state(code)) for code in judged.codes.tolist()]
-    rows = zip(steps.sources.tolist(), steps.whose.tolist(), steps.ends.tolist(), strict=True)
+    rows = rows_of(steps)
     assert {(names[source], whose, names[end]) for source, whose, end in rows} == leads(plain)
     quiet = [
         number
@@ -231,9 +238,9 @@ def test_sets_are_made_once_and_joined() -> None:
 def shown(bursts: Bursts) -> tuple[object, ...]:
     judged = bursts.run(bursts.model.firsts(), ALL)
     result = bursts.result(judged, range(len(bursts.starts)))
-    steps = zip(judged.steps.sources, judged.steps.whose, judged.steps.ends, strict=True)
+    steps = rows_of(judged.steps)
     names = [bursts.cells.space.digest(bursts.cells.state(it)) for it in judged.codes.tolist()]
-    ways = {(names[source], int(whose), names[end]) for source, whose, end in steps}
+    ways = {(names[source], whose, names[end]) for source, whose, end in steps}
     found = result.starts, result.states, result.expanded, result.legitimate, result.findings
     return (*found, ways, [names[it] for it in judged.starts])
 

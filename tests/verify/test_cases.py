@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from planaria.verify.cases import CASES, Case, cases_of, find_model
 from planaria.verify.coins import Coins
 from planaria.verify.model import Model, constants
 from planaria.verify.models.gossip import ABOVE, BELOW, OLD
-from planaria.verify.mutants import MUTANTS
+from planaria.verify.mutants import LEVELS, MUTANTS
 from planaria.verify.mutation import Mutant, mutated
 from planaria.verify.sample import share_below
 from planaria.verify.space import Schedule, Space
@@ -123,6 +125,33 @@ def test_a_contact_that_is_given_up_next_is_not_legitimate_in_a_search() -> None
         below.groups[BELOW].links.contacts = {0: (ABOVE, age)}  # type: ignore[attr-defined]
         found = [it.detail for it in model.violations({0: above, 1: below}, ())]
         assert ("0 was not heard of for long" in found) is overdue
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("15, 16", "trap"), ("17", "trap"), ("checks", "closure")]
+)
+def test_links_over_memberships_at_rest_fail_where_those_of_all_processes_do(
+    name: str, kind: str
+) -> None:
+    with mutated(next(it for it in MUTANTS if it.name == name and it.caught == LEVELS)):
+        for start in ("levels", "resting"):
+            result = Case("gossip", 2, start, delay=1).search().run()
+            assert kind in {it.kind for it in result.findings}
+
+
+def test_memberships_at_rest_lose_nobody_and_take_in_nobody() -> None:
+    model = find_model("gossip")(4, "resting")
+    before = model.choices()[2][0]
+    assert not model.forbidden(before, deepcopy(before), ())
+    for change in (
+        lambda it: it.neighbours.view.pop(1),
+        lambda it: it.groups[BELOW].membership.view.update({0: 0}),
+        lambda it: it.groups[BELOW].membership.sketch.popitem(),
+    ):
+        after: Any = deepcopy(before)
+        change(after)  # type: ignore[no-untyped-call]
+        assert "not at rest" in model.forbidden(before, after, ())
+        assert model.plain(after) == model.plain(deepcopy(before))
 
 
 AT_REST = (

@@ -81,7 +81,7 @@ def shown(wide: Wide) -> tuple[object, ...]:
     names = [cells.space.digest(cells.state(it)) for it in judged.codes.tolist()]
     good = {name: bool(it) for name, it in zip(names, judged.good, strict=True)}
     wrong = {kind: int(it.sum()) for kind, it in judged.wrong.items()}
-    return result, good, wrong, len(judged.steps), [names[it] for it in judged.starts]
+    return result, good, wrong, len(judged.steps.ends), [names[it] for it in judged.starts]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -260,3 +260,13 @@ def test_who_is_killed_while_writing_leaves_what_was_there(tmp_path: Path) -> No
         write(path, killed)
     with read(path) as file:
         assert file.read() == b"before"
+
+
+def test_a_disk_without_room_for_the_steps_is_one_line(small_disk: Path) -> None:
+    wide = Wide(ToyModel(2, "tells"), Schedule(0, 1), SavedWide(small_disk, ""))
+    room = wide._room(10, np.int32)
+    room[:] = range(10)
+    assert room.tolist() == list(range(10))
+    assert not [*small_disk.iterdir()]  # it has no name, and goes with the process
+    with pytest.raises(UsageError, match=r"disk: no 4,194,304 bytes for the steps of .*: No space"):
+        wide._room(1 << 20, np.int32)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from math import comb
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +14,15 @@ from hypothesis import strategies as st
 from planaria.cli.main import main
 from planaria.core.errors import UsageError
 from planaria.core.node import Effects, Node
+from planaria.verify import fair
 from planaria.verify import wide as module
 from planaria.verify.cases import CASES, Case
-from planaria.verify.cells import Cells, Codes, Ways, once
+from planaria.verify.cells import Cells, Ways, once
 from planaria.verify.check import Result, Search
 from planaria.verify.coins import Coins
-from planaria.verify.fair import Steps, endless, livelocked
+from planaria.verify.fair import FURTHER, Steps, endless, livelocked
 from planaria.verify.fields import Fields
+from planaria.verify.known import Codes, Known
 from planaria.verify.model import First, Model
 from planaria.verify.mutants import MUTANTS
 from planaria.verify.mutation import Mutant, mutated
@@ -33,7 +36,8 @@ from planaria.verify.sample import (
     share_below,
 )
 from planaria.verify.space import Schedule
-from planaria.verify.wide import Known, Wide
+from planaria.verify.verdicts import Verdicts
+from planaria.verify.wide import Wide
 from verify_toys import Toy, ToyModel, ToyState
 
 SHIFTED = ("mobile", "leases")
@@ -157,10 +161,14 @@ def networks(draw: st.DrawFn) -> tuple[int, list[Action]]:
 
 
 def steps_of(size: int, actions: Sequence[Action]) -> Steps:
-    rows = [(s, t, not at, who) for s, who, ends in actions for at, t in enumerate(ends)]
-    table = np.array(rows, dtype=np.int32).reshape(len(rows), 4)
-    sources, ends, leads, whose = (table[:, at].copy() for at in range(4))
-    return Steps(size, sources, ends, leads.astype(np.bool_), whose.astype(np.int8))
+    rows = [
+        (s, t, FURTHER if at else who)
+        for s, who, ends in sorted(actions)
+        for at, t in enumerate(ends)
+    ]
+    table = np.array(rows, dtype=np.int32).reshape(len(rows), 3)
+    count = np.bincount(table[:, 0], minlength=size)
+    return Steps(count, table[:, 1].copy(), table[:, 2].astype(np.int8))
 
 
 def components(size: int, actions: Sequence[Action], needed: set[int]) -> Iterator[set[int]]:
@@ -182,17 +190,48 @@ def _reach(one: int, actions: Sequence[Action]) -> set[int]:
     return found
 
 
-@given(networks(), st.sets(st.integers(0, 4)))
+BATCHES = st.sampled_from([1, 2, 3, 1 << 15])
+
+
+@given(networks(), st.sets(st.integers(0, 4)), BATCHES)
 def test_a_livelock_is_found_if_and_only_if_there_is_a_fair_end_component(
-    network: tuple[int, list[Action]], chosen: set[int]
+    network: tuple[int, list[Action]], chosen: set[int], batch: int
 ) -> None:
     size, actions = network
-    steps, bad = steps_of(size, actions), np.array([it in chosen for it in range(size)])
+    bad = np.array([it in chosen for it in range(size)])
     inside = [(s, who, t) for s, who, t in actions if {s, *t} <= chosen]
-    for needed, found in (({0, 1}, livelocked(steps, bad, 2)), (set(), endless(steps, bad))):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fair, "BATCH", batch)
+        steps = steps_of(size, actions)
+        results = ({0, 1}, livelocked(steps, bad, 2)), (set[int](), endless(steps, bad))
+    for needed, found in results:
         parts = list(components(size, inside, needed))
         assert found.any() == bool(parts)
         assert all(found[list(it)].all() for it in parts)
+
+
+@given(networks(), st.sets(st.integers(0, 4)), BATCHES)
+def test_what_leads_where_is_what_following_every_step_shows(
+    network: tuple[int, list[Action]], chosen: set[int], batch: int
+) -> None:
+    size, actions = network
+    flags = np.array([it in chosen for it in range(size)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fair, "BATCH", batch)
+        steps = steps_of(size, actions)
+        found = steps.into(flags), steps.reaching(flags), steps.reached(flags)
+    led = {s: {t for source, _, ends in actions if source == s for t in ends} for s in range(size)}
+    after = {s: {s, *_reach(s, actions)} for s in range(size)}
+    for said, expected in zip(
+        found,
+        (
+            {s for s in range(size) if led[s] & chosen},
+            {s for s in range(size) if after[s] & chosen},
+            {t for s in range(size) if s in chosen for t in after[s]},
+        ),
+        strict=True,
+    ):
+        assert set(np.flatnonzero(said).tolist()) == expected
 
 
 # Samples
@@ -297,16 +336,22 @@ def test_a_sample_is_printed_with_what_it_says_of_all(capsys: pytest.CaptureFixt
     assert main(["verify", "sorted-ring", "--n", "3", "--wide", "--states", "9"]) == 2
 
 
-@pytest.mark.parametrize("most", [0, 3])
-def test_verdicts_that_are_not_remembered_are_the_same(
-    most: int, monkeypatch: pytest.MonkeyPatch
+def test_nodes_are_judged_once_and_each_of_their_inboxes_once(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    case = PACKED[0]
-    expected = searched(case.wide())
-    monkeypatch.setattr(module, "VERDICTS_MAX", most)
-    wide = case.wide()
-    assert searched(wide) == expected
-    assert len(wide._right) <= most
+    case, judged = PACKED[0], list[tuple[Any, ...]]()
+    expected, legitimate = searched(case.wide()), Verdicts._legitimate
+
+    def noted(verdicts: Verdicts, codes: Codes, at: int) -> Any:
+        cells = verdicts.cells
+        heard = [at >= 0 and cells.fields.place(it, at) for it in codes.tolist()]
+        judged.extend(zip(cells.nodes(codes), [at] * len(codes), heard, strict=True))
+        return legitimate(verdicts, codes, at)
+
+    monkeypatch.setattr(Verdicts, "_legitimate", noted)
+    monkeypatch.setattr(module, "CHUNK", 7)
+    assert searched(case.wide()) == expected
+    assert len(judged) == len(set(judged)) > 7
 
 
 def test_a_level_that_is_begun_again_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from planaria.core.errors import UsageError
-from planaria.verify.cells import Cells, Codes, Numbers, Ways
+from planaria.verify.cells import Cells, Numbers, Ways
 from planaria.verify.fair import Flags, Steps, distinct, livelocked
+from planaria.verify.known import Codes
 from planaria.verify.model import First, Model
 from planaria.verify.passing import Passing
 from planaria.verify.saved import SavedBursts
@@ -97,7 +98,7 @@ class Bursts(Wide):
         while self.expanded < len(self):
             batch = np.array(self.codes[self.expanded : self.expanded + width], dtype=np.uint64)
             before = self.between
-            good = self._good(batch)
+            good = self.verdicts.of(batch)
             for part, judged in ((batch[good], True), (batch[~good], not self.passing.kinds)):
                 self._burst(part, judged, most, tick)
             self.expanded += len(batch)
@@ -164,7 +165,7 @@ class Bursts(Wide):
 
     def _fine(self, codes: Codes, judged: bool) -> Flags:
         """Which of these states are legitimate; all, where they are not judged."""
-        return self._good(codes) if judged else np.ones(len(codes), dtype=np.bool_)
+        return self.verdicts.of(codes) if judged else np.ones(len(codes), dtype=np.bool_)
 
     def _certain(self, ways: Ways) -> Ways:
         if not ways.leads.all():
@@ -213,11 +214,11 @@ class Bursts(Wide):
             for it in self.sets.members[to]
             if it >= 0
         ]
-        table = np.array(rows, dtype=np.int32).reshape(len(rows), 3)
-        whose, leads = table[:, 2].astype(np.int8), np.ones(len(rows), dtype=np.bool_)
-        steps = Steps(len(self), table[:, 0].copy(), table[:, 1].copy(), leads, whose)
+        table = np.array(sorted(rows), dtype=np.int32).reshape(len(rows), 3)
+        count = np.bincount(table[:, 0], minlength=len(self))
+        steps = Steps(count, table[:, 1].copy(), table[:, 2].astype(np.int8))
         codes = np.array(self.codes, dtype=np.uint64)
-        good = self._good(codes)
+        good = self.verdicts.of(codes)
         wrong = {kind: self._marked(numbers) for kind, numbers in self.faulty.items()}
         wrong["safety"] = self._broken(codes)
         wrong["trap"] = ~steps.reaching(good)

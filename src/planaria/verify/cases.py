@@ -128,6 +128,8 @@ CASES: Sequence[Case] = (
     Case("gossip", 1, "any-group", delay=1),
     Case("gossip", 2, "group", delay=1),
     Case("gossip", 2, "levels", delay=1),
+    Case("gossip", 2, "resting", delay=1),
+    Case("gossip", 4, "resting", delay=1, large=True),
     Case("gossip", 2, "any-group", delay=1, large=True),
     Case("gossip", 2, "any-levels", delay=1, large=True),
 )

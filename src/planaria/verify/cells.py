@@ -13,16 +13,17 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from planaria.core.errors import UsageError
+from planaria.verify.fair import HEARD
 from planaria.verify.fields import BITS, Fields, Full
+from planaria.verify.known import Codes
 from planaria.verify.model import Flying
 from planaria.verify.passing import Passing
 from planaria.verify.space import AGES, TIMEOUT, Raised, Space, State
 
-Codes = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 Cell = tuple[int, tuple[int, ...]]  # a node's state, and what is on its way to it
 UNKNOWN = -1
-HEARD = -1
+NOBODY = -1
 TABLE_MAX = 1 << 28  # entries of one table, of cells by what may come to them
 
 
@@ -100,7 +101,8 @@ class Cells:
         self.fields = Fields.equal(space.n, rounds=self.rounds)
         self.cells: list[list[Cell]] = [[] for _ in range(self.n)]
         self.number_of: list[dict[Cell, int]] = [{} for _ in range(self.n)]
-        self.own_of = [Column() for _ in range(self.n)]  # of each cell: which state of its node
+        self.node_of = [Column() for _ in range(self.n)]  # of each cell: its node's state
+        self.own_of = [Column() for _ in range(self.n)]  # the same, in numbers without gaps
         self.empty = [Column() for _ in range(self.n)]  # and is nothing in flight to it?
         self._owns: list[dict[int, int]] = [{} for _ in range(self.n)]
         self.hears = [Options() for _ in range(self.n)]
@@ -123,6 +125,7 @@ class Cells:
                 raise Full(f"more than {found:,} cells of one node: no room in {BITS} bits")
             self.number_of[at][own, inbox] = found
             self.cells[at].append((own, inbox))
+            self.node_of[at].append(own)
             self.own_of[at].append(self._owns[at].setdefault(own, len(self._owns[at])))
             self.empty[at].append(not inbox)
             for options in (self.hears[at], self.wakes[at]):
@@ -181,6 +184,11 @@ class Cells:
         flying = self.space.ordered([it for _, inbox in cells for it in inbox])
         return (*(own for own, _ in cells), *had, *flying)
 
+    def nodes(self, codes: Codes) -> Iterator[State]:
+        """Each of these without what is in flight and who has had its timeout."""
+        own = [it.array()[self.of(codes, at)].tolist() for at, it in enumerate(self.node_of)]
+        return zip(*own, strict=True)
+
     def inbox(self, code: int, at: int) -> list[Flying]:
         """What is in flight to one node in this state."""
         _, inbox = self.cells[at][self.fields.place(code, at)]
@@ -197,11 +205,12 @@ class Cells:
             found &= self.empty[at].array()[self.of(codes, at)].astype(np.bool_)
         return found
 
-    def owns(self, codes: Codes) -> Codes:
-        """These states without what is in flight and who has had its timeout."""
+    def owns(self, codes: Codes, whole: int = NOBODY) -> Codes:
+        """These states without who has had its timeout and what is in flight but to this node."""
         found = np.zeros(len(codes), dtype=np.uint64)
         for at in range(self.n):
-            found += self.fields.put(self.own_of[at].array()[self.of(codes, at)], at)
+            cells = self.of(codes, at)
+            found += self.fields.put(cells if at == whole else self.own_of[at].array()[cells], at)
         return found
 
     # Steps

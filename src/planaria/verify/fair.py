@@ -1,85 +1,116 @@
 """Traps and fair livelocks among states that are numbers, with their steps in flat arrays.
 
-Of a scheduler that chooses and coins that fall: `Steps.able` says from where it can reach a set for
-sure to stay inside another. The greatest set from every state of which each node's timeout can be
-reached again, over actions that never leave it, is empty if and only if there is no fair end
-component: in a smallest part of it that no action leaves every timeout comes.
+Of a scheduler that chooses and coins that fall. The greatest set from every state of which each
+node's timeout can be reached again, over actions that never leave it, is empty if and only if there
+is no fair end component: in a smallest part of it that no action leaves every timeout comes.
+
+There may be some hundred million states with some billion steps. So each state's steps lie
+together (on disk, if they are to), and sets grow or shrink in sweeps from the last state to the
+first, until none changes them: states are numbered about as they are found, and a step mostly leads
+further.
 """
 
-from typing import TypeVar
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.int32]
+Places = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 T = TypeVar("T", bound=np.generic)
 
+BATCH = 1 << 15  # states whose steps are looked at at once
+HEARD, FURTHER = -1, -2  # in `Steps.whose`
+
+
+class Part(Struct):
+    """The steps of a few states: these states, how many each has, where they lead, and whose."""
+
+    rows: Places
+    count: Places
+    ends: Numbers
+    whose: NDArray[np.int8]
+
+    def staying(self, states: Flags) -> Flags:
+        """The steps of actions whose outcomes are all among these states."""
+        inside = states[self.ends]
+        further = np.flatnonzero(self.whose == FURTHER)
+        if len(further) and not inside.all():
+            action = np.cumsum(self.whose != FURTHER) - 1
+            left = np.zeros(int(action[-1]) + 1, dtype=np.bool_)
+            left[action[~inside]] = True
+            inside = ~left[action]
+        return inside
+
+    def each(self, steps: NDArray[T]) -> NDArray[T]:
+        """What is said of the steps, joined for each state: flags, or bits."""
+        found = np.zeros(len(self.rows), dtype=steps.dtype)
+        some = self.count > 0
+        if len(steps):
+            first = (np.cumsum(self.count) - self.count)[some]
+            found[some] = np.bitwise_or.reduceat(steps, first)
+        return found
+
 
 class Steps:
-    """Steps between states 0 to size - 1: sources, ends, where the outcomes of each action begin,
-    and whose timeout it is, if any."""
+    """Steps between states: how many each state has, and of all, one state's after the other's,
+    where they lead, and whose they are: a node's, for its timeout, HEARD, or FURTHER, for another
+    outcome of the action before it."""
 
     def __init__(
-        self, size: int, sources: Numbers, ends: Numbers, leads: Flags, whose: NDArray[np.int8]
+        self, count: NDArray[np.integer[Any]], ends: Numbers, whose: NDArray[np.int8]
     ) -> None:
-        self.size, self.sources, self.ends, self.whose = size, sources, ends, whose
-        self.action = None if leads.all() else (np.cumsum(leads) - 1).astype(np.int32)
-        self._order = np.argsort(ends).astype(np.int32)
-        self._first = np.zeros(size + 1, dtype=np.int64)
-        np.cumsum(np.bincount(ends, minlength=size), out=self._first[1:])
+        self.size, self.count, self.ends, self.whose = len(count), count, ends, whose
+        sums = [0, *(int(count[at : at + BATCH].sum()) for at in range(0, len(count), BATCH))]
+        self._first = np.cumsum(sums)  # step of each batch
+        assert self._first[-1] == len(ends)
 
-    def __len__(self) -> int:
-        return len(self.sources)
+    def parts(self, states: Flags) -> Iterator[Part]:
+        """The steps of those of these states that are still flagged when their turn comes."""
+        for batch in reversed(range(len(self._first) - 1)):
+            flags = states[batch * BATCH : (batch + 1) * BATCH]
+            places = np.flatnonzero(flags)
+            if len(places):
+                yield self._part(batch, places, len(flags))
 
-    def into(self, states: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The steps that end in one of these states."""
-        first, count = self._first[states], self._first[states + 1] - self._first[states]
-        ends = np.cumsum(count)
-        place = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(
-            first - ends + count, count
-        )
-        return np.asarray(self._order[place], dtype=np.int64)
+    def _part(self, batch: int, places: Places, size: int) -> Part:
+        start, steps = batch * BATCH, slice(self._first[batch], self._first[batch + 1])
+        counts = self.count[start : start + size].astype(np.int64)
+        ends, whose = self.ends[steps], self.whose[steps]
+        if len(places) < size:
+            flags = np.zeros(size, dtype=np.bool_)
+            flags[places] = True
+            kept = np.repeat(flags, counts)
+            counts, ends, whose = counts[places], ends[kept], whose[kept]
+        return Part(places + start, counts, ends, whose)
 
-    def reaching(self, goal: Flags, usable: Flags | None = None) -> Flags:
-        """From where some order of (usable) steps leads into the goal, the goal included."""
-        found = goal.copy()
-        fresh = np.flatnonzero(goal)
-        while len(fresh):
-            steps = self.into(fresh)
-            if usable is not None:
-                steps = steps[usable[steps]]
-            before = self.sources[steps]
-            fresh = distinct(before[~found[before]]).astype(np.int64)
-            found[fresh] = True
+    def into(self, goal: Flags) -> Flags:
+        """From where one step leads into the goal."""
+        found = np.zeros(len(goal), dtype=np.bool_)
+        for part in self.parts(~found):
+            found[part.rows] = part.each(goal[part.ends])
         return found
+
+    def reaching(self, goal: Flags) -> Flags:
+        """From where some order of steps leads into the goal, the goal included."""
+        missing, before = ~goal, -1
+        while before != (before := int(missing.sum())) and before < len(missing):
+            for part in self.parts(missing):
+                missing[part.rows] = ~part.each(~missing[part.ends])
+        return ~missing
 
     def reached(self, start: Flags) -> Flags:
         """What some order of steps leads to from a start, the start included."""
-        found, fresh = start.copy(), start
+        found, fresh = start.copy(), start.copy()
         while fresh.any():
-            ends = self.ends[fresh[self.sources]]
-            fresh = np.zeros(self.size, dtype=np.bool_)
-            fresh[ends[~found[ends]]] = True
-            found |= fresh
+            for part in self.parts(fresh):
+                fresh[part.rows] = False
+                ends = part.ends[~found[part.ends]]
+                found[ends] = fresh[ends] = True
         return found
-
-    def inside(self, states: Flags) -> Flags:
-        """The steps of actions whose outcomes all stay among these states."""
-        within = states[self.sources] & states[self.ends]
-        if self.action is None:
-            return within
-        out = np.bincount(self.action[~within], minlength=int(self.action[-1]) + 1)
-        return np.asarray(out[self.action] == 0)
-
-    def only(self, usable: Flags) -> "Steps":
-        """These steps alone; of each action all of them, or none."""
-        if self.action is None:
-            leads = np.ones(int(usable.sum()), dtype=np.bool_)
-        else:
-            leads = np.diff(self.action[usable], prepend=-1) != 0
-        sources, ends = self.sources[usable], self.ends[usable]
-        return Steps(self.size, sources, ends, leads, self.whose[usable])
 
 
 def distinct(numbers: NDArray[T]) -> NDArray[T]:
@@ -94,25 +125,28 @@ def distinct(numbers: NDArray[T]) -> NDArray[T]:
 def livelocked(steps: Steps, bad: Flags, nodes: int) -> Flags:
     """From where a fair scheduler can stay among the bad states for ever, by timeouts of all."""
     left, before = bad.copy(), -1
-    steps = steps.only(steps.inside(left))
     while before != (before := int(left.sum())) and before:
-        for node in range(nodes):
-            usable = steps.inside(left)
-            if 4 * usable.sum() < 3 * len(steps):
-                steps = steps.only(usable)
-                usable = np.ones(len(steps), dtype=np.bool_)
-            goal = np.zeros(steps.size, dtype=np.bool_)
-            goal[steps.sources[usable & (steps.whose == node)]] = True
-            left &= steps.reaching(goal, usable)
+        left &= _timeouts(steps, left, nodes) == (1 << nodes) - 1
     return left
+
+
+def _timeouts(steps: Steps, left: Flags, nodes: int) -> NDArray[np.uint8]:
+    """Whose timeouts, a bit each, each of these states can come to without ever leaving them."""
+    every = (1 << nodes) - 1
+    found, waiting, before = np.zeros(len(left), dtype=np.uint8), left.copy(), -1
+    bits = np.array([*(1 << it for it in range(nodes)), 0, 0], dtype=np.uint8)
+    while before != (before := int(found.sum())):
+        for part in steps.parts(waiting):
+            more = (found[part.ends] | bits[part.whose]) * part.staying(left)
+            found[part.rows] = part.each(more)
+            waiting[part.rows] = found[part.rows] != every
+    return found
 
 
 def endless(steps: Steps, states: Flags) -> Flags:
     """The states among which a scheduler can stay for ever, whatever the coins say."""
     left, before = states.copy(), -1
-    steps = steps.only(steps.inside(left))
     while before != (before := int(left.sum())) and before:
-        usable = steps.inside(left)
-        left = np.zeros(steps.size, dtype=np.bool_)
-        left[steps.sources[usable]] = True
+        for part in steps.parts(left):
+            left[part.rows] = part.each(part.staying(left))
     return left

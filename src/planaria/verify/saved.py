@@ -14,7 +14,7 @@ from planaria.core.errors import UsageError
 
 if TYPE_CHECKING:
     from planaria.verify.bursts import Bursts
-    from planaria.verify.cells import Codes
+    from planaria.verify.known import Codes
     from planaria.verify.wide import Wide
 
 BURSTS, WIDE = "bursts.msgpack", "wide.arrays"
