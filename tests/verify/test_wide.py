@@ -342,16 +342,31 @@ def test_nodes_are_judged_once_and_each_of_their_inboxes_once(
     case, judged = PACKED[0], list[tuple[Any, ...]]()
     expected, legitimate = searched(case.wide()), Verdicts._legitimate
 
-    def noted(verdicts: Verdicts, codes: Codes, at: int) -> Any:
+    def noted(verdicts: Verdicts, at: int, codes: Codes) -> Any:
         cells = verdicts.cells
         heard = [at >= 0 and cells.fields.place(it, at) for it in codes.tolist()]
         judged.extend(zip(cells.nodes(codes), [at] * len(codes), heard, strict=True))
-        return legitimate(verdicts, codes, at)
+        return legitimate(verdicts, at, codes)
 
     monkeypatch.setattr(Verdicts, "_legitimate", noted)
     monkeypatch.setattr(module, "CHUNK", 7)
     assert searched(case.wide()) == expected
     assert len(judged) == len(set(judged)) > 7
+
+
+def test_who_is_hopeless_by_outlines_is_not_legitimate_whatever_else_is_so() -> None:
+    known = dict[tuple[Any, ...], bool]()
+    for start in ("leavers", "one", "two"):
+        search = Case("ring", 1, start, delay=1).search((0, 100) if start == "leavers" else (0, 30))
+        search.run()
+        model, graph = search.model, search.graph
+        for number, state in enumerate(graph.states):
+            nodes = graph.space.states(state)
+            hopeless = model.hopeless(nodes)
+            assert known.setdefault((*map(model.outline, nodes.values()),), hopeless) is hopeless
+            assert not hopeless or search.violations(number)
+        assert len(graph.states) > len(known)
+    assert set(known.values()) == {True, False}
 
 
 def test_a_level_that_is_begun_again_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:

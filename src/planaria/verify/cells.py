@@ -51,6 +51,9 @@ class Column:
         self._numbers: list[int] = []
         self._array = np.zeros(0, dtype=np.int64)
 
+    def __len__(self) -> int:
+        return len(self._numbers)
+
     def append(self, number: int) -> None:
         """One more."""
         self._numbers.append(number)
@@ -202,8 +205,12 @@ class Cells:
         """In which of these states is nothing in flight?"""
         found = np.ones(len(codes), dtype=np.bool_)
         for at in range(self.n):
-            found &= self.empty[at].array()[self.of(codes, at)].astype(np.bool_)
+            found &= self.spared(codes, at)
         return found
+
+    def spared(self, codes: Codes, at: int) -> NDArray[np.bool_]:
+        """In which of these states is nothing in flight to this node?"""
+        return self.empty[at].array()[self.of(codes, at)].astype(np.bool_)
 
     def owns(self, codes: Codes, whole: int = NOBODY) -> Codes:
         """These states without who has had its timeout and what is in flight but to this node."""

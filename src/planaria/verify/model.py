@@ -81,6 +81,17 @@ class Model(ABC):
     ) -> list[Violation]:
         """What is not legitimate; empty: legitimate."""
 
+    def outline(self, state: State) -> Any:
+        """All that `hopeless` reads of one node's state."""
+        return None
+
+    def hopeless(self, states: Mapping[NodeId, State]) -> bool:
+        """Is something not legitimate, whatever these nodes hold beside their outlines?
+
+        A judge that stops there says so of very many states at once.
+        """
+        return False
+
     def plain(self, state: State) -> State:
         """The same state without what no rule reads (totals, say), so that equal states meet."""
         return state

@@ -122,9 +122,9 @@ class Space:
 
     def states(self, state: State) -> dict[NodeId, Any]:
         """The variables of every node in a state of the whole."""
-        return {it.id: self._known(at, state[at]) for at, it in enumerate(self.nodes)}
+        return {it.id: self.known(at, state[at]) for at, it in enumerate(self.nodes)}
 
-    def _known(self, at: int, own: int) -> Any:
+    def known(self, at: int, own: int) -> Any:
         """A node's state as a judge reads it, decoded once."""
         found = self._decoded.get((at, own))
         if found is None:

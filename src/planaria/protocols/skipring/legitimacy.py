@@ -75,7 +75,7 @@ class TopicJudge:
 
     def violations(self, channel: Channel) -> list[Violation]:
         """Everything that is wrong, database first."""
-        found = self._database()
+        found = self.database()
         if found:
             return found
         if self.serving is not None and self.served is not None:
@@ -92,7 +92,8 @@ class TopicJudge:
                 found.append(self._violation("leavers", id, "has not been let go"))
         return found + self._publications() + self._channel(in_flight)
 
-    def _database(self) -> list[Violation]:
+    def database(self) -> list[Violation]:
+        """What is wrong with who serves the topic and whom it records."""
         found = []
         if self.serving is None:
             return [self._violation("supervisor", None, "none is alive")]

@@ -7,10 +7,10 @@ from typing import Any
 from planaria.core.ids import NodeId
 from planaria.core.node import Node, Subscribe
 from planaria.core.overlay import Violation
-from planaria.core.state import State
+from planaria.core.state import State, encode_state
 from planaria.protocols.skipring.database import Database
 from planaria.protocols.skipring.inquiry import InquiryState
-from planaria.protocols.skipring.legitimacy import topic_violations
+from planaria.protocols.skipring.legitimacy import TopicJudge, topic_violations
 from planaria.protocols.skipring.membership import MembershipState
 from planaria.protocols.skipring.messages import Ref
 from planaria.protocols.skipring.overlay import RingOverlay
@@ -188,6 +188,18 @@ class SkipRingModel(Model):
         """As the product judges a topic."""
         flying = [(target, message) for _, target, message in channel]
         return topic_violations(TOPIC, self.order, states, flying)
+
+    def outline(self, state: State) -> Any:
+        """Of a supervisor what it records; of a peer whether it wants the topic."""
+        if isinstance(state, SupervisorState):
+            served = state.topics.get(TOPIC)
+            return None if served is None else encode_state(served.database)
+        assert isinstance(state, PeerState)
+        return TOPIC in state.topics and not state.topics[TOPIC].subscriber.leaving
+
+    def hopeless(self, states: Mapping[NodeId, State]) -> bool:
+        """Is the database wrong? Of anything else the judge says nothing then."""
+        return bool(TopicJudge(TOPIC, self.order, states).database())
 
 
 def _database(entries: list[Any]) -> Any:
