@@ -124,9 +124,9 @@ def distinct(numbers: NDArray[T]) -> NDArray[T]:
 
 def livelocked(steps: Steps, bad: Flags, nodes: int) -> Flags:
     """From where a fair scheduler can stay among the bad states for ever, by timeouts of all."""
-    left, before = bad.copy(), -1
+    left, before = endless(steps, bad), -1
     while before != (before := int(left.sum())) and before:
-        left &= _timeouts(steps, left, nodes) == (1 << nodes) - 1
+        left = endless(steps, left & (_timeouts(steps, left, nodes) == (1 << nodes) - 1))
     return left
 
 

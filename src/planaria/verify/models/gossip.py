@@ -84,8 +84,8 @@ class GossipModel(Model):
     `group`: all in one group; nobody, one of them or a dead one in each view, heard of just now.
     `levels`: the first half in a topic, the others in one below it; so too the supertopic tables.
     `any-group`, `any-levels`: any of them in each, heard of just now or long ago, and any sketch.
-    `resting`: as `levels`, of processes that know each other; any of them and a dead one in each
-    supertopic table, heard of just now or long ago. Who is in a view was always heard of just now.
+    `resting`: as `levels`, of processes that know each other; nobody, one of them or a dead one in
+    each supertopic table, heard of just now or long ago. Who is in a view was heard of just now.
     """
 
     name = "gossip"
@@ -95,7 +95,7 @@ class GossipModel(Model):
 
     def __init__(self, n: int, start: str = "group") -> None:
         super().__init__(n, start)
-        self.any = start in ("any-group", "any-levels", "resting")
+        self.any = start.startswith("any")
         self.levels = start in ("levels", "any-levels", "resting")
         self.old = OLDER if start == "resting" else OLD
         contacts = tuple(range(min(n, 2)))
@@ -112,8 +112,9 @@ class GossipModel(Model):
     def covered(self) -> str:
         """The starts, in one sentence."""
         if self.start == "resting":
-            named = "any of them and a dead one, heard of now or long ago, in each supertopic table"
-            return f"{self.n} processes of two groups, one topic below the other, at rest; {named}"
+            named = "one of them or a dead one, heard of now or long ago, in each supertopic table"
+            groups = "two groups, one topic below the other, at rest"
+            return f"{self.n} processes of {groups}; nobody, {named}"
         views = "any of them and a dead one, heard of now or long ago, in each view"
         if not self.any:
             views = "nobody, one of them or a dead one in each view"
@@ -155,7 +156,8 @@ class GossipModel(Model):
     def _resting(self, id: NodeId) -> Iterator[State]:
         """Every supertopic table, where all know all."""
         topic, named = self.topic(id), [*(it for it in range(self.n) if it != id), DEAD]
-        for table in self._tables(named) if topic == BELOW else [{}]:
+        tables = [{}, *({it: age} for it in named for age in (0, self.old))]
+        for table in tables if topic == BELOW else [{}]:
             node = GossipNode(id, self.configuration, Coins())
             node.subscribed = [topic]
             links = Links(id, topic, {it: (ABOVE, age) for it, age in table.items()})
@@ -179,7 +181,7 @@ class GossipModel(Model):
         if not self.any:
             return _one(named)
         found = []
-        for heard in product((None, 0, self.old), repeat=len(named)):
+        for heard in product((None, 0, OLD), repeat=len(named)):
             ages = zip(named, heard, strict=True)
             found.append({id: age for id, age in ages if age is not None})
         return found
