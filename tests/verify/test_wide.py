@@ -369,6 +369,18 @@ def test_who_is_hopeless_by_outlines_is_not_legitimate_whatever_else_is_so() -> 
     assert set(known.values()) == {True, False}
 
 
+def test_whoever_watches_is_told_what_is_done_when_every_state_was_visited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "CHUNK", 50)
+    wide, phases = PACKED[0].wide(), list[str]()
+    wide.run(wide.model.firsts(), ALL, lambda it: phases.append(it.phase))
+    assert phases[0] == ""
+    assert f"judging, 50 of {len(wide):,} states" in phases
+    assert f"taking again {wide.transitions:,} of {wide.transitions:,} steps" in phases
+    assert phases[-2:] == ["looking for traps", "looking for livelocks"]
+
+
 def test_a_level_that_is_begun_again_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its first states were expanded before there was no number left."""
     case = Case("sorted-ring", 2, "right", delay=1)

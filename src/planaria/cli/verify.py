@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,9 @@ from planaria.verify.cases import MODELS, Case, cases_of, find_model
 from planaria.verify.check import STATES_MAX, Result, code_version
 from planaria.verify.counterexample import counterexample
 from planaria.verify.graph import Graph
+from planaria.verify.model import First
 from planaria.verify.sample import chosen, count, draws, sampled
-from planaria.verify.wide import Wide
+from planaria.verify.wide import Judged, Wide
 
 if TYPE_CHECKING:
     from planaria.spark.verify import Covered
@@ -262,7 +263,7 @@ def _wide(case: Case, values: dict[str, Any], of: str = "") -> Wide:
 def _searched_wide(case: Case, values: dict[str, Any]) -> Result:
     """All starts, without the ways to states."""
     wide = _wide(case, values)
-    judged = wide.run(wide.model.firsts(), values["states"], _ticking(case))
+    judged = _judged(wide, case, wide.model.firsts(), values["states"])
     return wide.result(judged, range(len(wide.starts)))
 
 
@@ -271,7 +272,7 @@ def _sampled(case: Case, values: dict[str, Any]) -> int:
     wide = _wide(case, values, f"sample {values['sample']} seed {values['seed']}")
     total = count(wide.model)
     numbers = draws(total, values["sample"], values["seed"])
-    judged = wide.run(chosen(wide.model, numbers), values["states"], _ticking(case))
+    judged = _judged(wide, case, chosen(wide.model, numbers), values["states"])
     result = wide.result(judged, sorted(set(numbers)))
     said = sampled(judged, numbers, total)
     if values["as_json"]:
@@ -281,15 +282,19 @@ def _sampled(case: Case, values: dict[str, Any]) -> int:
     return 1 if result.findings else 0
 
 
-def _ticking(case: Case) -> Callable[[Wide], None]:
+def _judged(wide: Wide, case: Case, firsts: Iterable[First], most: int) -> Judged:
+    """Run the search, and say how far it is meanwhile."""
     ticker = Ticker()
 
     def tick(wide: Wide) -> None:
         between = f", {wide.between:,} between them" if wide.between else ""
         far = f"{wide.expanded:,} of {len(wide):,} states{between}"
-        ticker.show(f"planaria: {case}: {far}")
+        ticker.show(f"planaria: {case}: {wide.phase or far}")
 
-    return tick
+    try:
+        return wide.run(firsts, most, tick)
+    finally:
+        ticker.clear()
 
 
 def _write(result: Result, examples: Iterable[tuple[str, dict[str, Any]]], directory: Path) -> None:

@@ -6,7 +6,7 @@ each without messages. They are made level by level from many timeouts at once, 
 forgotten; what stays is which states without messages each timeout may lead to.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 from msgspec import Struct
@@ -91,7 +91,7 @@ class Bursts(Wide):
         self.passing = Passing(space)
         return Cells(space, self.passing)
 
-    def _explore(self, firsts: Iterable[First], most: int, tick: Callable[[Wide], None]) -> None:
+    def _explore(self, firsts: Iterable[First], most: int) -> None:
         if self.kept is None or not self.kept.resume(self):
             self._begin(firsts)
         width = 1
@@ -100,7 +100,7 @@ class Bursts(Wide):
             before = self.between
             good = self.verdicts.of(batch)
             for part, judged in ((batch[good], True), (batch[~good], not self.passing.kinds)):
-                self._burst(part, judged, most, tick)
+                self._burst(part, judged, most)
             self.expanded += len(batch)
             each = (self.between - before) // len(batch) + 1
             width = max(1, min(2 * len(batch), ROOM // each))
@@ -128,7 +128,7 @@ class Bursts(Wide):
 
     # The bursts of some states
 
-    def _burst(self, batch: Codes, judged: bool, most: int, tick: Callable[[Wide], None]) -> None:
+    def _burst(self, batch: Codes, judged: bool, most: int) -> None:
         """Take every timeout that is due in these states, and all that comes of it.
 
         Where messages pass not every state between is visited, so only bursts that begin
@@ -143,7 +143,7 @@ class Bursts(Wide):
             layer, level, right = self._layer(level, right, judged)
             layers.append(layer)
             self.between += len(layer.count)
-            tick(self)
+            self.tick(self)
             if self.between + len(self) > most:
                 raise UsageError(f"more than --states {most:,}: nothing is judged before the end")
         self.longest = max(self.longest, len(layers) - 1)

@@ -25,6 +25,7 @@ from planaria.verify.space import Schedule, Space
 from planaria.verify.verdicts import Verdicts
 
 CHUNK = 1 << 18  # states whose steps are taken at once
+Tick = Callable[["Wide"], None]
 
 
 class Judged(Struct):
@@ -48,6 +49,8 @@ class Wide:
         self.expanded = self.transitions = 0
         self.between = 0  # states that were visited and forgotten
         self.verdicts = Verdicts(self.cells)
+        self.phase = ""  # of what follows when every state was visited
+        self.tick: Tick = lambda _: None
 
     def _cells(self, space: Space) -> Cells:
         return Cells(space)
@@ -55,12 +58,11 @@ class Wide:
     def __len__(self) -> int:
         return len(self.known)
 
-    def run(
-        self, firsts: Iterable[First], most: int, tick: Callable[["Wide"], None] = lambda _: None
-    ) -> Judged:
+    def run(self, firsts: Iterable[First], most: int, tick: Tick = lambda _: None) -> Judged:
         """Search all that these first states reach. Raises UsageError if it is more than `most`."""
+        self.tick = tick
         with constants(self.model.constants):
-            self._explore(firsts, most, tick)
+            self._explore(firsts, most)
             return self._judged()
 
     def result(self, judged: Judged, numbers: Sequence[int]) -> Result:
@@ -84,7 +86,7 @@ class Wide:
             self.between,
         )
 
-    def _explore(self, firsts: Iterable[First], most: int, tick: Callable[["Wide"], None]) -> None:
+    def _explore(self, firsts: Iterable[First], most: int) -> None:
         level = None if self.saved is None else self.saved.resume(self)
         if level is None:
             level = self._begun(firsts)
@@ -94,7 +96,7 @@ class Wide:
             if over:
                 raise UsageError(f"more than --states {most:,}: nothing is judged before the end")
             self.known.add(level)
-            level = self._next(level, tick)
+            level = self._next(level)
         self._keep(level, at_once=True)
 
     def _begun(self, firsts: Iterable[First]) -> Codes:
@@ -109,24 +111,24 @@ class Wide:
             self.starts.append(code)
         return distinct(np.array(self.starts, dtype=np.uint64))
 
-    def _next(self, level: Codes, tick: Callable[["Wide"], None]) -> Codes:
+    def _next(self, level: Codes) -> Codes:
         """What the states of a level lead to that was not known."""
         before = self.expanded, self.transitions
         while True:
             try:
-                return self._expand(level, tick)
+                return self._expand(level)
             except Full:
                 level = self._widen()(level)
                 self.expanded, self.transitions = before
 
-    def _expand(self, level: Codes, tick: Callable[["Wide"], None]) -> Codes:
+    def _expand(self, level: Codes) -> Codes:
         found = [np.zeros(0, dtype=np.uint64)]
         for chunk in chunks(level):
             ways = self.cells.ways(chunk)
             self.expanded += len(chunk)
             self.transitions += len(ways.codes)
             found.append(self.known.fresh(distinct(ways.codes)))
-            tick(self)
+            self.tick(self)
         return distinct(np.concatenate(found))
 
     def _widen(self) -> Callable[[Codes], Codes]:
@@ -147,17 +149,25 @@ class Wide:
         starts = np.searchsorted(codes, np.array(self.starts, dtype=np.uint64))
         good = self._of_each(codes, self.verdicts.of)
         wrong = {"exception": self._of_each(codes, self._raising), "safety": self._broken(codes)}
-        bad, steps = ~good, self._steps(codes)
+        bad, busy = ~good, ~good & ~self._of_each(codes, self.cells.quiet)
+        steps = self._steps(codes)
+        self._enter("looking for traps")
         wrong["closure"] = steps.into(bad) & good
         wrong["trap"] = ~steps.reaching(good)
-        busy = bad & ~self._of_each(codes, self.cells.quiet)
+        self._enter("looking for livelocks")
         wrong["livelock"] = livelocked(steps, bad, self.cells.n) | endless(steps, busy)
         return Judged(codes, starts, good, steps, wrong)
+
+    def _enter(self, phase: str) -> None:
+        """Say what is done now."""
+        self.phase = phase
+        self.tick(self)
 
     def _of_each(self, codes: Codes, said: Callable[[Codes], Flags]) -> Flags:
         """What is said of each of these states, a chunk at a time."""
         found = np.zeros(len(codes), dtype=np.bool_)
         for number, chunk in enumerate(chunks(codes)):
+            self._enter(f"judging, {number * CHUNK:,} of {len(codes):,} states")
             found[number * CHUNK :][: len(chunk)] = said(chunk)
         return found
 
@@ -174,6 +184,7 @@ class Wide:
             ends[at:end] = places(codes, ways.codes[order])
             whose[at:end] = np.where(ways.leads, ways.whose, FURTHER)[order]
             at = end
+            self._enter(f"taking again {at:,} of {total:,} steps")
         assert at == total
         return Steps(counts, ends, whose)
 
