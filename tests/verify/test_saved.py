@@ -129,8 +129,10 @@ def test_a_file_of_an_older_version_is_refused_in_one_line(tmp_path: Path) -> No
 def test_a_packed_search_that_came_to_its_end_is_not_made_again(tmp_path: Path) -> None:
     plain = LEAVING.search()
     kept(plain.model, plain.schedule, tmp_path).run(plain.model.firsts(), ALL)
-    again = kept(plain.model, plain.schedule, tmp_path)
-    again.run(plain.model.firsts(), ALL, stop_after(1))
+    again, phases = kept(plain.model, plain.schedule, tmp_path), list[str]()
+    again.run(plain.model.firsts(), ALL, lambda it: phases.append(it.phase))
+    assert len(phases) > 1
+    assert all(phases)  # no state was expanded
 
 
 @pytest.mark.parametrize("rule", ToyModel.starts)
