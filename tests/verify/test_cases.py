@@ -10,6 +10,13 @@ import pytest
 
 from planaria.cli.main import main
 from planaria.core.node import Effects, Node
+from planaria.protocols.gossip.messages import (
+    ContactCheck,
+    Found,
+    GossipMessage,
+    Search,
+    Superprocesses,
+)
 from planaria.verify.adversary import IN_FLIGHT, Run, attack, restarts
 from planaria.verify.cases import CASES, Case, cases_of, find_model
 from planaria.verify.coins import Coins
@@ -137,6 +144,15 @@ def test_links_over_memberships_at_rest_fail_where_those_of_all_processes_do(
         for start in ("levels", "resting"):
             result = Case("gossip", 2, start, delay=1).search().run()
             assert kind in {it.kind for it in result.findings}
+
+
+def test_at_rest_nobody_speaks_of_the_neighbourhood_and_all_of_groups() -> None:
+    search = Case("gossip", 2, "resting", delay=1).search()
+    search.run()
+    said = [message for _, _, message in search.graph.space.messages]
+    groups = {it.group for it in said if isinstance(it, GossipMessage)}
+    assert groups == {ABOVE}
+    assert {type(it) for it in said} >= {Search, Found, ContactCheck, Superprocesses}
 
 
 def test_memberships_at_rest_lose_nobody_and_take_in_nobody() -> None:

@@ -20,7 +20,7 @@ from planaria.verify.check import Result, Search
 from planaria.verify.coins import Coins
 from planaria.verify.fields import Fields
 from planaria.verify.known import Codes, Known
-from planaria.verify.model import First, Model
+from planaria.verify.model import First, Model, constants
 from planaria.verify.mutants import MUTANTS
 from planaria.verify.mutation import Mutant, mutated
 from planaria.verify.sample import (
@@ -255,6 +255,7 @@ def test_nodes_are_judged_once_and_each_of_their_inboxes_once(
     def noted(verdicts: Verdicts, at: int, codes: Codes) -> Any:
         cells = verdicts.cells
         heard = [at >= 0 and cells.fields.place(it, at) for it in codes.tolist()]
+        assert at < 0 or not cells.spared(codes, at).any()  # that was judged without an inbox
         judged.extend(zip(cells.nodes(codes), [at] * len(codes), heard, strict=True))
         return legitimate(verdicts, at, codes)
 
@@ -277,6 +278,26 @@ def test_who_is_hopeless_by_outlines_is_not_legitimate_whatever_else_is_so() -> 
             assert not hopeless or search.violations(number)
         assert len(graph.states) > len(known)
     assert set(known.values()) == {True, False}
+
+
+def test_verdicts_that_were_asked_for_earlier_are_right_when_there_are_more_cells() -> None:
+    case = Case("ring", 1, "leavers", delay=1)
+    wide, expected = case.wide(), case.search().run()
+    with constants(wide.model.constants):
+        wide.verdicts.of(wide._begun(wide.model.firsts()))
+        wide.starts.clear()
+    assert searched(wide).legitimate == expected.legitimate > 0
+
+
+def test_who_is_hopeless_speaks_for_nobody_with_another_outline() -> None:
+    wide = Case("ring", 1, "leavers", delay=1).wide()
+    judged, space = wide.run(wide.model.firsts(), ALL), wide.cells.space
+    hopeless = [wide.model.hopeless(space.states(it)) for it in wide.cells.nodes(judged.codes)]
+    order = np.argsort(~np.array(hopeless), kind="stable")
+    assert hopeless[order[0]]
+    assert not hopeless[order[-1]]
+    found = Verdicts(wide.cells).of(judged.codes[order])
+    assert found.tolist() == judged.good[order].tolist()
 
 
 def test_whoever_watches_is_told_what_is_done_when_every_state_was_visited(
