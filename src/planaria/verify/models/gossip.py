@@ -38,7 +38,6 @@ SMALL: Constants = {
     "sketch:ROUND_TRIP": 1,
     "links:SLOWEST": 1,
     "links:CHECK_AGE": 1,
-    "links:LINK_AGE_MAX": OLD,
     "links:WIDEN_PERIOD": 1,
     "links:GAP_MAX": 1,
     "links:LACKING_SLOW": 2,
@@ -48,7 +47,6 @@ SMALL: Constants = {
     "group:ALONE_AFTER": ALONE_AFTER,
     "node:ALONE_AFTER": ALONE_AFTER,
     "node:MERGE_RATE": 1.0,
-    "legitimacy:LINK_AGE": OLD,
 }
 
 
