@@ -2,13 +2,16 @@
 
 import pytest
 
-from planaria.core.book import Book
-from planaria.core.node import Deliver
+from planaria.core.book import MISSED, Book
+from planaria.core.node import Deliver, Publish
+from planaria.filters.matching import MatchingIndex
 from planaria.protocols.routing.messages import Notify
+from planaria.protocols.routing.node import Broker
 from planaria.protocols.routing.notifications import Notification
 from planaria.protocols.routing.recent import Recent
+from planaria.protocols.routing.workload import TOPIC, UNIVERSE
 from planaria.simulator.delays import INTERVAL
-from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.trial import Spec, Trial, must_heal
 from planaria.simulator.worlds.content import ContentWorld
 
 
@@ -55,6 +58,44 @@ def test_what_was_wrong_while_the_network_was_is_forgiven() -> None:
         trial.applications.run(INTERVAL)
         last = trial.judged()
     assert last == []
+
+
+def publish_in_vain(trial: Trial) -> None:
+    """For a moment a broker's index is empty: what its own client wants does not find it."""
+    broker = trial.simulator.nodes[1]
+    assert isinstance(broker, Broker)
+    attributes = next(it for it in UNIVERSE if min(broker.table.destinations(it), default=0) < 0)
+    broker.table._index = MatchingIndex()
+    trial.judged()
+    trial.applications.run(INTERVAL // 2)
+    trial.simulator.command(1, Publish(TOPIC, b"", dict(attributes)))
+    broker.table.reindex()
+    trial.applications.run(INTERVAL // 2)
+
+
+def test_what_was_published_before_the_network_was_seen_to_be_legitimate_is_not_owed() -> None:
+    _, trial = running()
+    publish_in_vain(trial)
+    assert [it.invariant for it in trial.found] == ["index"]
+    for _ in range(40):
+        assert trial.judged() == []
+        trial.applications.run(INTERVAL)
+
+
+def test_what_is_published_from_then_on_is_owed(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, trial = running()
+    monkeypatch.setattr(trial, "judged", list)  # nobody sees it while the index is empty
+    publish_in_vain(trial)
+    monkeypatch.undo()
+    last: list[str] = []
+    for _ in range(40):
+        trial.applications.run(INTERVAL)
+        last = [it.invariant for it in trial.judged()]
+    assert set(last) == {MISSED}
+
+
+def test_seed_of_a_hunt_in_which_something_was_published_just_before_it_healed() -> None:
+    must_heal(ContentWorld(), Spec(1, 12004, scheduler="constant"))
 
 
 def test_what_nobody_published_is_legitimate_neither_in_memory_nor_in_flight() -> None:

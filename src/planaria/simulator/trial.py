@@ -151,6 +151,7 @@ class Trial:
         self.n = overlay.population(self.simulator.states())
         self.bound: int | None = None
         self.found: list[Violation] = []  # when it was judged last
+        self._wrong = spec.start != "legitimate"  # was it then? If nobody judged: may it have been?
 
     @property
     def time(self) -> float:
@@ -170,12 +171,14 @@ class Trial:
     def judged(self) -> list[Violation]:
         """The same at the end of an interval: if it was not legitimate, the book begins anew.
 
-        What was delivered wrongly counts once; what is missed counts until it is delivered.
+        So it does if it was not at the interval's beginning: when that ended nobody saw. What was
+        delivered wrongly counts once; what is missed counts until it is delivered.
         """
         found = self.found = self.violations()
         broken = ", ".join(sorted({it.invariant for it in found}))
         self.simulator.note("verdict", ENVIRONMENT, broken or "legitimate")
-        if self.book is not None and any(it.invariant != MISSED for it in found):
+        before, self._wrong = self._wrong, any(it.invariant != MISSED for it in found)
+        if self.book is not None and (before or self._wrong):
             self.book.illegitimate(self.time)
         return found
 
@@ -188,6 +191,7 @@ class Trial:
         calm = self.spec.start == "legitimate" and all(
             it.kind in WORKLOAD for it in self.nemesis.report
         )
+        self._wrong = not calm
         if self.book is not None:
             self.book.within = max(self.book.within, self.overlay.arrival(self.delay))
             if not calm:
