@@ -58,7 +58,7 @@ def prove(report: Hunt, hunt: Hunt) -> Hunt:
     """The hunt, to which instalments by the code of this report may be added from now on."""
     if report["head"] not in [it["head"] for it in hunt["instalments"]]:
         raise Refused(f"seeds {report['seeds']} give other rows by {report['code']}")
-    return {**hunt, "codes": [*hunt["codes"], report["code"]]}
+    return {**hunt, "codes": [*dict.fromkeys([*hunt["codes"], report["code"]])]}
 
 
 def first_of(report: Hunt) -> Hunt:

@@ -132,6 +132,9 @@ def test_other_code_has_to_repeat_the_first_rows(tmp_path: Path) -> None:
     file = tmp_path / "hunt.json"
     file.write_text(script["text_of"](add(NOWHERE, [first, proof])))
     assert add(file, [more]) == made
+    beside = report("200:209", {"1": 10})
+    both = add(NOWHERE, [first, beside, proof, {**beside, "code": "1+b"}])
+    assert (both["starts"], both["codes"]) == (110, ["1+a", "1+b"])
 
 
 def test_files_are_written_when_nothing_is_refused(
